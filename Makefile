@@ -1,0 +1,46 @@
+# Every task of the project is one target; CI calls the same ones. `make help` prints the comments behind ##.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: help setup quickstart test lint live bench docs clean
+
+help: ## this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+$(READY): pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(BIN)/python -m pip install --quiet --editable ".[embedded]" --group dev
+	@touch $@
+
+setup: $(READY) ## a virtual environment with everything, and the embedded engine's model in the user's cache
+	$(BIN)/nilo engine prepare
+
+quickstart: setup ## measure the embedded real engine at three loads and say what limits it
+	$(BIN)/nilo quickstart
+
+test: setup ## all tests, those on the embedded real engine included
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not live"
+	$(BIN)/python -m pytest -m live
+
+lint: $(READY) ## format, lint, types, layer contracts, spelling, unused dependencies
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/codespell
+	$(BIN)/deptry .
+
+live: setup ## only the tests on the embedded real engine
+	$(BIN)/python -m pytest -m live
+
+bench: setup ## the project's own speed and truth, beside same-run floors (minutes; keep the machine quiet)
+	$(BIN)/python -m benchmarks
+
+docs: $(READY) ## write the generated reference pages anew
+	$(BIN)/python -m docs.generate
+
+clean: ## remove what the other targets made
+	rm -rf $(VENV) benchmarks/out benchmarks/bin

@@ -1,0 +1,108 @@
+"""A Run: the spec, where it was made, what was computed and concluded. Its records lie beside it, in order of ending.
+
+Format history
+1  first format: Spec, Environment, Phases, Health, Summary, findings; records as in `record.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from random import Random
+from typing import Literal, Protocol
+
+import msgspec
+
+from .environment import Environment
+from .finding import Finding
+from .group import Group
+from .record import Record
+from .spec import Spec
+from .summary import Summary, Verdict
+
+FORMAT = 1
+DEFINITIONS = 1
+"""Version of the definitions behind the figures; raised when one changes its meaning."""
+
+Origin = Literal["measured", "simulated", "imported"]
+
+_BASE32 = "abcdefghijklmnopqrstuvwxyz234567"
+
+
+def new_id(random: Random) -> str:
+    """12 random base32 characters; time is a column of its own."""
+    return "".join(random.choice(_BASE32) for _ in range(12))
+
+
+class Phases(msgspec.Struct, frozen=True, kw_only=True):
+    """The borders of a run, ns on its monotonic clock. `started_wall_ns` names the moment of `start_ns`."""
+
+    started_wall_ns: int
+    start_ns: int
+    measured_ns: int
+    """End of the asked warm-up."""
+    stop_ns: int
+    """End of the asked measured stretch: from here on only the drain."""
+    end_ns: int
+    """The last request had ended or was cut."""
+    interrupted: bool = False
+    cut_at_drain_limit: bool = False
+
+
+class Health(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """What the load worker saw of itself: packed int64 columns, one row every 100 ms.
+
+    `at` monotonic ns; `wall_offset` wall - monotonic ns; `lag_max` the loop's longest absence since the row before, ns;
+    `in_flight` requests; `cpu` ns of processor time since the start.
+    """
+
+    at: bytes = b""
+    wall_offset: bytes = b""
+    lag_max: bytes = b""
+    in_flight: bytes = b""
+    cpu: bytes = b""
+    asked_in_flight: int | None = None
+    stamp_source: str = "user"
+    open_file_limit: int | None = None
+    event_loop: str | None = None
+    connections_opened: int = 0
+    wall_steps: int = 0
+    death: str | None = None
+    """Why the worker ended before its time; None when it did not."""
+
+
+class Run(msgspec.Struct, frozen=True, kw_only=True):
+    """One load test, done."""
+
+    id: str
+    spec: Spec
+    environment: Environment
+    phases: Phases
+    health: Health
+    summary: Summary
+    findings: list[Finding]
+    verdict: Verdict
+    group: str | None = None
+    role: str | None = None
+    level: str | None = None
+    order: int | None = None
+    parent: str | None = None
+    origin: Origin = "measured"
+    tool: str = "nilometer"
+    tool_version: str = ""
+    format: int = FORMAT
+    definitions: int = DEFINITIONS
+    condition_hash: str | None = None
+
+
+class Runs(Protocol):
+    """Where finished runs go and come from: the archive, as `experiment` sees it."""
+
+    def put(self, run: Run, records: Iterable[Record]) -> None: ...
+
+    def put_group(self, group: Group) -> None: ...
+
+    def get(self, run_id: str) -> Run: ...
+
+    def records(self, run_id: str) -> Iterator[Record]: ...
+
+    def find(self, group: str, level: str | None = None) -> list[Run]: ...

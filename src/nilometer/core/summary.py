@@ -1,0 +1,125 @@
+"""What was computed from the records of a run: the figures of the contract, by its names. None = not measured."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+Verdict = Literal["admissible", "marked", "inadmissible"]
+GeneratorVerdict = Literal["fit", "limited", "unknown"]
+LatencyFrom = Literal["sent", "due", "mixed"]
+
+
+class Window(msgspec.Struct, frozen=True, kw_only=True):
+    """The stretch the figures are of; seconds from the end of the asked warm-up. `rule`: auto, guide, asked, count."""
+
+    start_s: float
+    end_s: float
+    warmup_cut_s: float = 0.0
+    rule: str
+    steady: bool | None = None
+
+
+class Counts(msgspec.Struct, frozen=True, kw_only=True):
+    """started = ok + error + incomplete + cancelled; `censored` are those cancelled at the drain limit."""
+
+    started: int = 0
+    ok: int = 0
+    error: int = 0
+    incomplete: int = 0
+    cancelled: int = 0
+    censored: int = 0
+    errors: dict[str, int] = {}
+
+
+class Distribution(msgspec.Struct, frozen=True, kw_only=True):
+    """A latency in ms. `marked` names the percentiles with fewer than 10 samples above them."""
+
+    n: int = 0
+    mean: float | None = None
+    sd: float | None = None
+    min: float | None = None
+    p50: float | None = None
+    p90: float | None = None
+    p95: float | None = None
+    p99: float | None = None
+    max: float | None = None
+    marked: list[str] = []
+
+
+class Throughput(msgspec.Struct, frozen=True, kw_only=True):
+    """Rates over the window."""
+
+    output_tokens_per_s: float | None = None
+    input_tokens_per_s: float | None = None
+    requests_per_s: float | None = None
+    goodput_requests_per_s: float | None = None
+    tokens_lost: int | None = None
+
+
+class Length(msgspec.Struct, frozen=True, kw_only=True):
+    """Tokens of one side over the ok requests of the window."""
+
+    mean: float | None = None
+    p50: float | None = None
+    p95: float | None = None
+    max: int | None = None
+
+
+class Lengths(msgspec.Struct, frozen=True, kw_only=True):
+    """Asked against got. `token_source` counts ok requests by where their token count came from."""
+
+    input: Length = Length()
+    output: Length = Length()
+    asked_input: Length = Length()
+    asked_output: Length = Length()
+    tokens_per_frame: float | None = None
+    token_source: dict[str, int] = {}
+
+
+class Generator(msgspec.Struct, frozen=True, kw_only=True):
+    """What the load generator says of itself. `limited` stands before all else."""
+
+    verdict: GeneratorVerdict = "unknown"
+    cpu_share: float | None = None
+    loop_lag_ms: Distribution = Distribution()
+    shared_reads_share: float | None = None
+    late_reads_share: float | None = None
+    achieved_over_asked: float | None = None
+    stamp_source: str | None = None
+
+
+class Memory(msgspec.Struct, frozen=True, kw_only=True):
+    """Peak memory over the run; None where it cannot be seen."""
+
+    server_rss_peak_bytes: int | None = None
+    device_used_peak_bytes: int | None = None
+    kv_used_peak_ratio: float | None = None
+    source: str | None = None
+
+
+class Second(msgspec.Struct, frozen=True, kw_only=True):
+    """One second of the timeline, from the end of the asked warm-up (warm-up seconds are negative)."""
+
+    at_s: int
+    in_flight: float
+    output_tokens: float
+    arrivals: int
+    errors: int
+
+
+class Summary(msgspec.Struct, frozen=True, kw_only=True):
+    """All figures of one run."""
+
+    window: Window
+    requests: Counts
+    run_requests: Counts
+    latency_from: LatencyFrom
+    latency_ms: dict[str, Distribution]
+    throughput: Throughput
+    lengths: Lengths
+    generator: Generator
+    memory: Memory = Memory()
+    server: dict[str, float | None] = {}
+    timeline: list[Second] = []
