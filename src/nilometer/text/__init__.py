@@ -1,0 +1,1 @@
+"""The only place where numbers and slugs become words."""

@@ -1,0 +1,75 @@
+"""The command `nilo`: a table of commands, each imported only when it is called, so that --help stays quick."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+
+import click
+
+from nilometer import __version__
+
+COMMANDS = {
+    "quickstart": "Measure the embedded engine at three loads and say what limits it.",
+    "measure": "One load test on TARGET: a Run with its figures and a verdict.",
+    "runs": "The performance archive: list, show, rm, check.",
+    "engine": "Engines nilometer can launch: list, prepare, start, show.",
+    "doctor": "Can this machine measure, does the target answer.",
+    "mock": "A server with scripted timing and faults that logs the truth.",
+}
+"""Name -> short help. The module `cli/<name>.py` holds the click object `command`; a test holds both to each other."""
+
+
+class LazyGroup(click.Group):
+    """Lists the table; imports a command when it is needed."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = import_module(f"nilometer.cli.{cmd_name}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.command(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="nilometer")
+def nilo() -> None:
+    """Measure, locate, optimise and verify the performance of LLM inference services."""
+
+
+def run() -> None:
+    """Run the command line; a fault of our own becomes one line and a file, never a traceback on the screen."""
+    try:
+        nilo(standalone_mode=False, prog_name="nilo")
+    except click.exceptions.Abort:
+        sys.exit(130)
+    except click.ClickException as fault:
+        fault.show()
+        sys.exit(2)
+    except click.exceptions.Exit as leave:
+        sys.exit(leave.exit_code)
+    except Exception as fault:  # noqa: BLE001 - the top of the command line is one of the two places for it
+        sys.exit(_own_fault(fault))
+
+
+def _own_fault(fault: Exception) -> int:
+    import os
+    import tempfile
+    import traceback
+
+    from nilometer.core.errors import NiloError
+    from nilometer.text.i18n import Catalogue, language
+
+    from .session import error_line
+
+    with tempfile.NamedTemporaryFile("w", prefix="nilo-fault-", suffix=".txt", delete=False) as file:
+        traceback.print_exception(fault, file=file)
+    words = Catalogue(language(None, os.environ))
+    click.echo(error_line(words, NiloError("unexpected", detail=repr(fault)[:200], file=file.name)), err=True)
+    return 3

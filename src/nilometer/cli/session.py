@@ -1,0 +1,92 @@
+"""What every command shares: language, machine form, quietness, archive; and how a result or an error leaves the program."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from nilometer.core.errors import NiloError, SpecError
+from nilometer.text.i18n import LANGUAGES, Catalogue, language
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+class Session:
+    """The resolved shared options of one invocation."""
+
+    def __init__(self, lang: str | None, json: bool, json_file: str | None, quiet: bool, archive: str | None) -> None:
+        self.words = Catalogue(language(lang, os.environ))
+        self.json = json
+        self.json_file = json_file
+        self.quiet = quiet
+        self.archive_url = archive or os.environ.get("NILO_ARCHIVE")
+
+    def emit(self, machine: object, human: Callable[[], str]) -> None:
+        """Print the result on stdout: `machine` as JSON with --json, else the text; --json-file is written beside it."""
+        import msgspec
+
+        if self.json or self.json_file:
+            text = msgspec.json.format(msgspec.json.encode(machine), indent=2).decode()
+            if self.json_file:
+                write_result(self.json_file, text + "\n")
+            if self.json:
+                click.echo(text)
+        if not self.json:
+            click.echo(human())
+
+    def tell(self, line: str) -> None:
+        """One line of progress or warning on stderr; silent with -q."""
+        if not self.quiet:
+            click.echo(line, err=True)
+
+    def fail(self, error: NiloError) -> None:
+        """One line on stderr: what, slug, next step."""
+        click.echo(error_line(self.words, error), err=True)
+
+
+def error_line(words: Catalogue, error: NiloError) -> str:
+    """`nilo: WHAT (SLUG). Next: STEP` in the session's language."""
+    what = words.say(f"error.{error.slug}.what", **error.params)
+    step = words.say(f"error.{error.slug}.next", **error.params)
+    return f"nilo: {what} ({error.slug}). {words.say('screen.next')}: {step}"
+
+
+def write_result(path: str, text: str) -> None:
+    """Write a result file whole; slug `file_unwritable`."""
+    try:
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as fault:
+        raise SpecError("file_unwritable", file=path, detail=fault.strerror or str(fault)) from None
+
+
+def shared_options(command: Command) -> Command:
+    """Add --lang, --json, --json-file, -q, --archive; the command receives them as one `session`."""
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        names = ("lang", "json", "json_file", "quiet", "archive")
+        session = Session(**{name: kwargs.pop(name) for name in names})
+        try:
+            return command(*args, session=session, **kwargs)
+        except NiloError as error:
+            session.fail(error)
+            sys.exit(error.exit_code)
+
+    run.__name__ = command.__name__
+    run.__doc__ = command.__doc__
+    run.__click_params__ = getattr(command, "__click_params__", [])  # type: ignore[attr-defined]
+    for option in (
+        click.option(
+            "--archive", metavar="URL", help="sqlite:///path; default from NILO_ARCHIVE, else the data folder."
+        ),
+        click.option("-q", "--quiet", is_flag=True, help="No progress, no warnings on stderr."),
+        click.option("--json-file", metavar="FILE", help="Write the machine form to FILE beside the normal output."),
+        click.option("--json", is_flag=True, help="Machine form on stdout."),
+        click.option("--lang", type=click.Choice(LANGUAGES), help="Language; default from the locale."),
+    ):
+        run = option(run)
+    return run  # type: ignore[return-value]

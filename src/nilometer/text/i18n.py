@@ -1,0 +1,56 @@
+"""Sentences by key, in zh or en, from one catalogue file per language. A key that is missing is a fault, not a blank."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from functools import cache
+from importlib import resources
+
+LANGUAGES = ("en", "zh")
+
+
+@cache
+def _load(lang: str) -> dict[str, str]:
+    text = resources.files(__package__).joinpath("locale", f"{lang}.toml").read_text("utf-8")
+    return dict(_flatten(tomllib.loads(text)))
+
+
+def _flatten(tree: Mapping[str, object], prefix: str = "") -> list[tuple[str, str]]:
+    rows: list[tuple[str, str]] = []
+    for key, value in tree.items():
+        if isinstance(value, Mapping):
+            rows.extend(_flatten(value, f"{prefix}{key}."))
+        else:
+            rows.append((f"{prefix}{key}", str(value)))
+    return rows
+
+
+class Catalogue:
+    """All sentences of one language."""
+
+    def __init__(self, lang: str) -> None:
+        self.lang = lang
+        self._entries = _load(lang)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._entries
+
+    def say(self, key: str, **params: object) -> str:
+        """The sentence of `key` with its parameters filled in; KeyError where either is missing."""
+        return self._entries[key].format(**params)
+
+    def keys(self) -> list[str]:
+        """All keys, sorted."""
+        return sorted(self._entries)
+
+
+def language(flag: str | None, environment: Mapping[str, str]) -> str:
+    """`zh` or `en`: the flag, else NILO_LANG, LC_ALL, LC_MESSAGES, LANG (zh* = zh), else en."""
+    if flag in LANGUAGES:
+        return flag
+    for name in ("NILO_LANG", "LC_ALL", "LC_MESSAGES", "LANG"):
+        value = environment.get(name)
+        if value:
+            return "zh" if value.lower().startswith("zh") else "en"
+    return "en"
