@@ -1,0 +1,109 @@
+"""Where a service lives: its address taken apart, `/v1` put in exactly once, secrets masked for display."""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from typing import NamedTuple
+from urllib.parse import unquote, urlsplit
+
+from nilometer.core.errors import SpecError
+
+_KEY_LIKE = re.compile(r"(?i)(key|token|secret|password|passwd|auth|signature|sig)")
+_API_TAILS = ("/chat/completions", "/completions", "/models")
+
+
+class Endpoint(NamedTuple):
+    """An OpenAI-compatible service. `base_path` has neither a trailing slash nor `/v1`.
+
+    `query` is sent with every call.
+    """
+
+    scheme: str
+    host: str
+    port: int
+    base_path: str
+    query: str = ""
+    authorization: str | None = None
+
+    @property
+    def tls(self) -> bool:
+        return self.scheme == "https"
+
+    @property
+    def host_header(self) -> str:
+        """The Host header: the port only where it is not the scheme's own."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == (443 if self.tls else 80) else f"{host}:{self.port}"
+
+    @property
+    def origin(self) -> str:
+        return f"{self.scheme}://{self.host_header}"
+
+    def path(self, tail: str) -> str:
+        """Request path of an API call, such as `/chat/completions`: below `/v1`."""
+        return self._with_query(f"{self.base_path}/v1{tail}")
+
+    def root(self, tail: str) -> str:
+        """Request path of what servers keep outside the API, such as `/health`, `/tokenize`."""
+        return self._with_query(f"{self.base_path}{tail}")
+
+    def url(self, request_path: str) -> str:
+        return self.origin + request_path
+
+    @property
+    def shown(self) -> str:
+        """The address as it may be printed and stored: no credentials, no key-like query value."""
+        return f"{self.origin}{self.base_path}{_masked_query(self.query)}"
+
+    def _with_query(self, path: str) -> str:
+        return f"{path}?{self.query}" if self.query else path
+
+
+def parse(target: str) -> Endpoint:
+    """Take a TARGET address apart; with or without `/v1`, or a whole API path. Refuses nonsense: slug `target_url`."""
+    if "://" not in target:
+        raise SpecError("target_url", target=mask_url(target))
+    try:
+        parts = urlsplit(target)
+        port = parts.port
+    except ValueError:
+        raise SpecError("target_url", target=mask_url(target)) from None
+    if parts.scheme not in ("http", "https") or not parts.hostname or re.search(r"[\s\x00-\x1f]", target):
+        raise SpecError("target_url", target=mask_url(target))
+    return Endpoint(
+        scheme=parts.scheme,
+        host=parts.hostname,
+        port=port or (443 if parts.scheme == "https" else 80),
+        base_path=_base_path(parts.path),
+        query=parts.query,
+        authorization=_basic(parts.username, parts.password),
+    )
+
+
+def mask_url(url: str) -> str:
+    """An address with its credentials and key-like query values as `***`."""
+    url = re.sub(r"//[^/@\s]*@", "//***@", url)
+    head, mark, query = url.partition("?")
+    return head + (_masked_query(query) if mark else "")
+
+
+def _masked_query(query: str) -> str:
+    if not query:
+        return ""
+    pairs = (pair.partition("=") for pair in query.split("&"))
+    return "?" + "&".join(f"{k}{e}{'***' if e and _KEY_LIKE.search(k) else v}" for k, e, v in pairs)
+
+
+def _base_path(path: str) -> str:
+    path = path.rstrip("/")
+    for tail in _API_TAILS:
+        if path.endswith("/v1" + tail):
+            path = path.removesuffix(tail)
+    return path.removesuffix("/v1").rstrip("/")
+
+
+def _basic(user: str | None, password: str | None) -> str | None:
+    if user is None:
+        return None
+    return "Basic " + b64encode(f"{unquote(user)}:{unquote(password or '')}".encode()).decode()

@@ -1,0 +1,139 @@
+"""One blocking request on a connection of its own: for probes, readiness and metrics pages, never for the load."""
+
+from __future__ import annotations
+
+import select
+import time
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import httptools
+
+from nilometer import __version__
+from nilometer.core.errors import TargetError
+
+from .connection import Connection, TlsError, Want
+from .endpoint import mask_url, parse
+from .inbox import Inbox
+from .route import Route, resolve
+
+
+class Response(NamedTuple):
+    """A whole answer; header names in lower case."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+    elapsed_ns: int
+
+
+class _Deadline:
+    def __init__(self, url: str, seconds: float) -> None:
+        self._url = mask_url(url)
+        self._seconds = seconds
+        self._end_ns = time.monotonic_ns() + int(seconds * 1e9)
+
+    def wait(self, connection: Connection, want: Want) -> None:
+        left_ms = (self._end_ns - time.monotonic_ns()) / 1e6
+        poll = select.poll()
+        poll.register(connection.fileno(), select.POLLOUT if want is Want.WRITE else select.POLLIN)
+        if left_ms <= 0 or not poll.poll(left_ms):
+            raise TargetError("timeout", url=self._url, seconds=self._seconds)
+
+
+def fetch(
+    url: str,
+    *,
+    method: str = "GET",
+    headers: Mapping[str, str] | None = None,
+    body: bytes | None = None,
+    timeout_s: float = 10.0,
+    insecure: bool = False,
+    proxy: str | None = None,
+    limit_bytes: int = 16 << 20,
+) -> Response:
+    """Ask once and wait for the whole answer; nothing is retried, no redirect followed.
+
+    Raises TargetError: `connect_refused`, `name_unknown`, `tls_failed`, `timeout`, `connection_cut`, `not_http`,
+    `answer_too_large`.
+    """
+    endpoint = parse(url)
+    route = resolve(endpoint, insecure=insecure, proxy=proxy)
+    path = "/" + url.split("://", 1)[1].partition("/")[2] if "/" in url.split("://", 1)[1] else "/"
+    request = request_bytes(route, method, path, headers or {}, body)
+    start_ns = time.monotonic_ns()
+    deadline = _Deadline(url, timeout_s)
+    connection = _connect(route, deadline, mask_url(url))
+    try:
+        inbox = _exchange(connection, request, deadline, limit_bytes, mask_url(url))
+    finally:
+        connection.close()
+    return Response(inbox.status or 0, inbox.headers, b"".join(inbox.pieces), time.monotonic_ns() - start_ns)
+
+
+def request_bytes(route: Route, method: str, path: str, headers: Mapping[str, str], body: bytes | None) -> bytes:
+    """A whole HTTP/1.1 request. Content-Length is there whenever a body is."""
+    lines = [f"{method} {route.target(path)} HTTP/1.1", f"Host: {route.endpoint.host_header}"]
+    given = {name.lower() for name in headers}
+    if "user-agent" not in given:
+        lines.append(f"User-Agent: nilometer/{__version__}")
+    if route.endpoint.authorization and "authorization" not in given:
+        lines.append(f"Authorization: {route.endpoint.authorization}")
+    lines += [f"{name}: {value}" for name, value in headers.items()]
+    if body is not None:
+        lines.append(f"Content-Length: {len(body)}")
+    return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1") + (body or b"")
+
+
+def _connect(route: Route, deadline: _Deadline, url: str) -> Connection:
+    connection: Connection | None = None
+    try:
+        connection = Connection(route)
+        want = Want.WRITE
+        while want is not Want.READY:
+            deadline.wait(connection, want)
+            want = connection.advance()
+    except TargetError:
+        _close(connection)
+        raise
+    except TlsError as fault:
+        _close(connection)
+        raise TargetError("tls_failed", url=url, detail=fault.strerror) from None
+    except OSError as fault:
+        _close(connection)
+        raise TargetError("connect_refused", url=url, detail=fault.strerror or str(fault)) from None
+    return connection
+
+
+def _close(connection: Connection | None) -> None:
+    if connection is not None:
+        connection.close()
+
+
+def _exchange(connection: Connection, request: bytes, deadline: _Deadline, limit_bytes: int, url: str) -> Inbox:
+    inbox = Inbox()
+    received = 0
+    try:
+        sent = connection.send(request)
+        while not sent:
+            deadline.wait(connection, Want.WRITE)
+            sent = connection.flush()
+        while not inbox.done:
+            if received > limit_bytes:
+                raise TargetError("answer_too_large", url=url, limit_bytes=limit_bytes)
+            deadline.wait(connection, Want.READ)
+            try:
+                data, _ = connection.receive()
+            except BlockingIOError:
+                continue
+            if not data:
+                break
+            received += len(data)
+            inbox.feed(data)
+    except httptools.HttpParserError as fault:
+        raise TargetError("not_http", url=url, detail=str(fault)) from None
+    except OSError as fault:
+        raise TargetError("connection_cut", url=url, detail=fault.strerror or str(fault)) from None
+    if not inbox.done and not inbox.ends_by_close:
+        raise TargetError("connection_cut", url=url, detail="the connection was closed before the answer was whole")
+    return inbox
