@@ -1,0 +1,142 @@
+"""`nilo mock`: a server with scripted timing and faults that logs the truth, so that any load script can be tested."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import click
+
+from nilometer import __version__
+from nilometer.core.errors import SpecError
+
+from .session import Session, shared_options
+
+FAULT_NAMES = "http_400 http_429 http_500 http_503 drop mute cut stall stream_error html200 garbage noise drip flood"
+_MS_PER = {"us": 0.001, "ms": 1.0, "s": 1000.0, "m": 60_000.0}
+
+
+class Milliseconds(click.ParamType[float]):
+    """A time with its unit: 200ms, 1.5s, 50us."""
+
+    name = "time"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        if isinstance(value, float):
+            return value
+        found = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+)(us|ms|s|m)|0", str(value).strip())
+        if found is None:
+            self.fail(f"{value!r} is no time: write 200ms, 1.5s or 50us", param, ctx)
+        return float(found[1]) * _MS_PER[found[2]] if found[1] else 0.0
+
+
+class Span(click.ParamType[tuple[int, int]]):
+    """A count or a span of counts: 30 or 30..90."""
+
+    name = "count"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, int]:
+        if isinstance(value, tuple):
+            return value[0], value[1]
+        found = re.fullmatch(r"(\d+)(?:\.\.(\d+))?", str(value).strip())
+        if found is None:
+            self.fail(f"{value!r} is no count: write 30 or 30..90", param, ctx)
+        return int(found[1]), int(found[2] or found[1])
+
+
+TIME = Milliseconds()
+
+
+@click.command()
+@click.option("--port", default=0, show_default="a free one", type=click.IntRange(0, 65535), help="Port on 127.0.0.1.")
+@click.option(
+    "--model", "models", multiple=True, default=("mock",), show_default=True, help="A model it serves; may repeat."
+)
+@click.option("--any-model", is_flag=True, help="Answer for any model name instead of refusing unknown ones.")
+@click.option("--ttft", "ttft_ms", type=TIME, default="200ms", show_default=True, help="Request read to first token.")
+@click.option("--gap", "gap_ms", type=TIME, default="20ms", show_default=True, help="From one token to the next.")
+@click.option("--prefill", "prefill_ms_per_token", type=TIME, default="0ms", help="Added to TTFT per input token.")
+@click.option("--slots", default=0, type=click.IntRange(0), help="Requests served at once, the rest queues; 0 = all.")
+@click.option("--aligned", is_flag=True, help="Write the tokens of all streams at the same instants.")
+@click.option(
+    "--tokens", default=64, show_default=True, type=click.IntRange(1), help="Output tokens where none are asked."
+)
+@click.option("--stop-after", type=Span(), metavar="N|N..M", help="The model ends by itself after so many tokens.")
+@click.option("--ignore-eos/--no-ignore-eos", "honours_ignore_eos", default=True, help="Whether ignore_eos is obeyed.")
+@click.option("--tokens-per-frame", default=1, show_default=True, type=click.IntRange(1), help="Tokens in one frame.")
+@click.option(
+    "--role-lead", "role_lead_ms", type=TIME, help="Send an empty role frame this long before the first token."
+)
+@click.option("--late-headers", is_flag=True, help="Send the headers with the first frame, not at once.")
+@click.option(
+    "--usage",
+    type=click.Choice(["own", "finish", "running", "none"]),
+    default="own",
+    show_default=True,
+    help="Usage in a frame of its own (when asked), in the finish frame, in every frame, or never.",
+)
+@click.option("--reasoning", "reasoning_tokens", default=0, type=click.IntRange(0), help="Tokens of reasoning first.")
+@click.option(
+    "--reasoning-field",
+    type=click.Choice(["reasoning_content", "reasoning"]),
+    default="reasoning_content",
+    show_default=True,
+    help="Name of the field they come in.",
+)
+@click.option(
+    "--fail",
+    "faults",
+    multiple=True,
+    metavar="KIND:SHARE[:AFTER]",
+    help=f"Share of requests that fail, e.g. cut:10%:5; may repeat. Kinds: {FAULT_NAMES.replace(' ', ', ')}.",
+)
+@click.option("--crlf", is_flag=True, help="End lines with CR LF.")
+@click.option("--comments", is_flag=True, help="Mix comment lines into the stream.")
+@click.option("--refuse-stream-options", is_flag=True, help="Answer 400 where stream_options is sent.")
+@click.option("--tokenize/--no-tokenize", default=True, help="Whether POST /tokenize exists (one token a word).")
+@click.option("--api-key", help="Answer 401 without this key.")
+@click.option("--template-tokens", default=5, show_default=True, type=click.IntRange(0), help="Added to a chat prompt.")
+@click.option("--null", is_flag=True, help="Null server: answers at once, as fast as it can.")
+@click.option("--seed", default=0, show_default=True, type=int, help="Same seed and order, same answers.")
+@click.option("--truth", metavar="FILE", help="Log what really happened, one JSON object a request; also GET /truth.")
+@click.option("--tls", is_flag=True, help="Serve TLS with a throw-away certificate (needs the openssl program).")
+@click.option(
+    "--tls-cert", "certificate", type=click.Path(exists=True, dir_okay=False), help="Serve TLS with this one."
+)
+@click.option("--tls-key", "key", type=click.Path(exists=True, dir_okay=False), help="The certificate's key.")
+@click.option("--requests-limit", type=click.IntRange(1), help="End after so many answered requests.")
+@click.option("--for", "for_ms", type=TIME, help="End after this time.")
+@shared_options
+def command(session: Session, **options: Any) -> None:
+    """Serve scripted answers on 127.0.0.1 until stopped (Ctrl-C, SIGTERM).
+
+    Every time counts from the moment a request was fully read. The truth log holds ns of CLOCK_MONOTONIC.
+    """
+    from nilometer.engines.mock import Hosting, serve
+    from nilometer.engines.mock_script import Script, parse_fault
+
+    hosting = Hosting(
+        port=options.pop("port"),
+        truth=options.pop("truth"),
+        tls=options.pop("tls"),
+        certificate=options.pop("certificate"),
+        key=options.pop("key"),
+        requests_limit=options.pop("requests_limit"),
+        for_s=_seconds(options.pop("for_ms")),
+    )
+    if hosting.key and not hosting.certificate:
+        raise SpecError("mock_option", option="--tls-key needs --tls-cert")
+    models, faults = tuple(options.pop("models")), [parse_fault(text) for text in options.pop("faults")]
+    script = Script(models=models, faults=faults, **options)
+
+    def ready(url: str) -> None:
+        machine = {"nilometer": __version__, "format": 1, "kind": "mock", "url": url, "models": script.models}
+        session.emit(machine, lambda: url)
+        session.tell(session.words.say("screen.mock_serving", url=url, model=script.models[0]))
+
+    answered = serve(script, hosting, ready)
+    session.tell(session.words.say("screen.mock_done", requests=answered, truth=hosting.truth or "-"))
+
+
+def _seconds(ms: float | None) -> float | None:
+    return None if ms is None else ms / 1000

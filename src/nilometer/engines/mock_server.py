@@ -1,0 +1,317 @@
+"""The mock server: a real HTTP/1.1 server on 127.0.0.1 that answers as its Script says and logs what it did.
+
+One loop, one heap of due writes, one alarm. Must not measure anything: it is what others are measured against.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import socket
+import ssl
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+from nilometer.core.errors import EngineError
+
+from . import mock_answer
+from .mock_alarm import Alarm
+from .mock_answer import Step
+from .mock_ask import Ask, Refusal, decode, tokenize
+from .mock_connection import Connection, Request, Tls
+from .mock_script import FAULTS, Script, draw_fault
+from .mock_truth import Entry, TruthLog
+
+BACKLOG = 4096
+Handler = Callable[[Connection, Request], None]
+
+
+class Stream:
+    """One answer on its way out."""
+
+    __slots__ = ("connection", "ended", "entry", "start_ns", "step", "steps")
+
+    def __init__(self, connection: Connection, entry: Entry, steps: Iterator[Step]) -> None:
+        self.connection = connection
+        self.entry = entry
+        self.steps = steps
+        self.step: Step | None = None
+        self.start_ns = 0
+        self.ended = False
+
+
+class MockServer:
+    """Serves one Script until told to stop. `truth` collects the log where one is wanted."""
+
+    def __init__(
+        self,
+        script: Script,
+        loop: asyncio.AbstractEventLoop,
+        *,
+        truth: TruthLog | None = None,
+        tls: ssl.SSLContext | None = None,
+        requests_limit: int | None = None,
+        on_limit: Callable[[], None] | None = None,
+    ) -> None:
+        self.script = script
+        self.answered = 0
+        self._loop = loop
+        self._truth = truth
+        self._tls = tls
+        self._limit = requests_limit
+        self._on_limit = on_limit
+        self._listener: socket.socket | None = None
+        self._connections: set[Connection] = set()
+        self._accepted = 0
+        self._number = 0
+        self._streams: dict[Connection, Stream] = {}
+        self._waiting: deque[Stream] = deque()
+        self._in_service = 0
+        self._due: list[tuple[int, int, Stream]] = []
+        self._ties = 0
+        self._alarm = Alarm(loop, self._ring)
+        self._routes: dict[tuple[str, str], Handler] = {
+            ("POST", "/v1/chat/completions"): lambda c, r: self._generate(c, r, chat=True),
+            ("POST", "/v1/completions"): lambda c, r: self._generate(c, r, chat=False),
+            ("GET", "/v1/models"): self._models,
+            ("GET", "/health"): self._health,
+            ("POST", "/tokenize"): self._tokenize,
+            ("GET", "/truth"): self._hand_truth,
+            ("DELETE", "/truth"): self._clear_truth,
+        }
+
+    # -- coming and going
+
+    def listen(self, port: int = 0, host: str = "127.0.0.1") -> str:
+        """Start to listen; the base URL. Refuses a port in use: slug `mock_port`."""
+        listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((host, port))
+            listener.listen(BACKLOG)
+        except OSError as fault:
+            listener.close()
+            raise EngineError("mock_port", port=port, detail=fault.strerror or str(fault)) from None
+        listener.setblocking(False)
+        self._listener = listener
+        self._loop.add_reader(listener.fileno(), self._accept)
+        scheme = "http" if self._tls is None else "https"
+        return f"{scheme}://{host}:{listener.getsockname()[1]}"
+
+    def _accept(self) -> None:
+        while self._listener is not None:
+            try:
+                sock, _ = self._listener.accept()
+            except OSError:
+                return
+            sock.setblocking(False)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            tls = None if self._tls is None else Tls(self._tls)
+            self._accepted += 1
+            made = Connection(self._accepted, sock, self._loop, tls=tls, on_request=self._handle, on_closed=self._left)
+            self._connections.add(made)
+
+    def close(self) -> None:
+        """Stop listening and close every connection."""
+        if self._listener is not None:
+            self._loop.remove_reader(self._listener.fileno())
+            self._listener.close()
+            self._listener = None
+        for connection in list(self._connections):
+            connection.close()
+        self._alarm.close()
+
+    def _left(self, connection: Connection) -> None:
+        self._connections.discard(connection)
+        stream = self._streams.get(connection)
+        if stream is not None:
+            if stream.entry.end_ns is None:
+                stream.entry.left_ns = time.monotonic_ns()
+            self._end(stream)
+
+    # -- routes
+
+    def _handle(self, connection: Connection, request: Request) -> None:
+        path = request.path.partition("?")[0]
+        handler = self._routes.get((request.method, path))
+        if handler is None:
+            known = any(path == route for _, route in self._routes)
+            refused = Refusal(405 if known else 404, f"no {request.method} {path} here", "not_found_error")
+            self._reply(connection, mock_answer.refusal(refused))
+            return
+        try:
+            self._check_key(request)
+            handler(connection, request)
+        except Refusal as refused:
+            self._reply(connection, mock_answer.refusal(refused))
+
+    def _check_key(self, request: Request) -> None:
+        key = self.script.api_key
+        if key is not None and request.headers.get(b"authorization") != f"Bearer {key}".encode():
+            raise Refusal(401, "invalid API key", "authentication_error")
+
+    def _reply(self, connection: Connection, data: bytes) -> None:
+        connection.send(data)
+        connection.finish()
+
+    def _reply_json(self, connection: Connection, value: object) -> None:
+        self._reply(connection, mock_answer.whole(200, "application/json", msgspec.json.encode(value)))
+
+    def _models(self, connection: Connection, _: Request) -> None:
+        rows = [{"id": name, "object": "model", "owned_by": "nilo-mock"} for name in self.script.models]
+        self._reply_json(connection, {"object": "list", "data": rows})
+
+    def _health(self, connection: Connection, _: Request) -> None:
+        self._reply_json(connection, {"status": "ok"})
+
+    def _tokenize(self, connection: Connection, request: Request) -> None:
+        if not self.script.tokenize:
+            raise Refusal(404, "no POST /tokenize here", "not_found_error")
+        self._reply(connection, mock_answer.whole(200, "application/json", tokenize(request.body)))
+
+    def _hand_truth(self, connection: Connection, _: Request) -> None:
+        lines = b"".join(self._kept_truth().lines(unfinished=False))
+        self._reply(connection, mock_answer.whole(200, "application/x-ndjson", lines))
+
+    def _clear_truth(self, connection: Connection, _: Request) -> None:
+        self._kept_truth().clear()
+        self._reply_json(connection, {"cleared": True})
+
+    def _kept_truth(self) -> TruthLog:
+        if self._truth is None:
+            raise Refusal(404, "no truth is kept; start with --truth FILE", "not_found_error")
+        return self._truth
+
+    # -- generation
+
+    def _generate(self, connection: Connection, request: Request, chat: bool) -> None:
+        self._number += 1
+        client_id = request.headers.get(b"x-request-id")
+        told = None if client_id is None else client_id.decode("latin-1")
+        entry = Entry(self._number, connection.number, request.path, request.read_ns, told)
+        if self._truth is not None:
+            self._truth.add(entry)
+        try:
+            ask = self._accepted_ask(request, chat)
+        except Refusal as refused:
+            self._refuse(connection, entry, refused)
+            return
+        stream = self._prepare(connection, entry, ask)
+        if self.script.slots and self._in_service >= self.script.slots:
+            self._waiting.append(stream)
+        else:
+            self._serve(stream, request.read_ns)
+
+    def _accepted_ask(self, request: Request, chat: bool) -> Ask:
+        ask = decode(request.body, chat)
+        if ask.model is not None and ask.model not in self.script.models and not self.script.any_model:
+            served = ", ".join(self.script.models)
+            raise Refusal(404, f"The model `{ask.model}` does not exist. Models served: {served}", "NotFoundError")
+        if ask.has_stream_options and self.script.refuse_stream_options:
+            raise Refusal(400, "Unrecognized request argument supplied: stream_options")
+        return ask
+
+    def _refuse(self, connection: Connection, entry: Entry, refused: Refusal) -> None:
+        entry.meant, entry.status = "refused", refused.status
+        entry.outcome, entry.error = "error", "http_4xx"
+        connection.send(mock_answer.refusal(refused, entry.id))
+        entry.end_ns = time.monotonic_ns()
+        self._count()
+        connection.finish()
+
+    def _prepare(self, connection: Connection, entry: Entry, ask: Ask) -> Stream:
+        fault = draw_fault(self.script, entry.n)
+        reply = mock_answer.answer(self.script, ask, entry.n, entry.id, fault)
+        entry.status = reply.status or None
+        entry.prompt_tokens = mock_answer.prompt_tokens(self.script, ask)
+        entry.reasoning_tokens = reply.reasoning_tokens
+        if fault is not None:
+            entry.meant = fault.kind
+            entry.outcome, entry.error = FAULTS[fault.kind][:2]
+        stream = Stream(connection, entry, reply.steps)
+        self._streams[connection] = stream
+        return stream
+
+    def _serve(self, stream: Stream, start_ns: int) -> None:
+        self._in_service += 1
+        stream.start_ns = stream.entry.start_ns = start_ns
+        self._advance(stream, start_ns)
+        if self._due:
+            self._alarm.set(self._due[0][0])
+
+    def _advance(self, stream: Stream, written_ns: int) -> None:
+        """Fetch the stream's next step and put it on the heap; a stream without one ended with its last write."""
+        step = next(stream.steps, None)
+        stream.step = step
+        if step is None:
+            stream.entry.end_ns = written_ns
+            self._end(stream)
+            stream.connection.finish()
+            return
+        at_ns = stream.start_ns + step.at_ns
+        if step.tokens:
+            at_ns = self.script.on_grid_ns(at_ns)
+        self._ties += 1
+        heapq.heappush(self._due, (at_ns, self._ties, stream))
+
+    def _ring(self) -> None:
+        """Write every step that is due. What becomes due meanwhile waits a turn, so that reads get theirs."""
+        due = self._due
+        now_ns = time.monotonic_ns()
+        batch: list[Stream] = []
+        while due and due[0][0] <= now_ns:
+            batch.append(heapq.heappop(due)[2])
+        for stream in batch:
+            if not stream.ended:
+                self._write(stream)
+        if due:
+            self._alarm.set(due[0][0])
+
+    def _write(self, stream: Stream) -> None:
+        step, entry = stream.step, stream.entry
+        if step is None:
+            return
+        write_ns = time.monotonic_ns()
+        taken = stream.connection.send(step.payload)
+        if step.tokens:
+            entry.write_ns.append(write_ns)
+            entry.write_tokens.append(step.tokens)
+        elif entry.head_ns is None and step.payload:
+            entry.head_ns = write_ns
+        if step.then != "next":
+            if step.then == "close":
+                entry.end_ns = write_ns
+                stream.connection.close()
+        elif taken:
+            self._advance(stream, write_ns)
+        else:
+            entry.blocked += 1
+            stream.connection.on_drained = lambda: self._resume(stream)
+
+    def _resume(self, stream: Stream) -> None:
+        if not stream.ended:
+            self._advance(stream, time.monotonic_ns())
+            if self._due:
+                self._alarm.set(self._due[0][0])
+
+    def _end(self, stream: Stream) -> None:
+        """Take the stream out of service and let the next one in."""
+        if stream.ended:
+            return
+        stream.ended = True
+        self._streams.pop(stream.connection, None)
+        if stream.entry.start_ns is None:
+            self._waiting.remove(stream)
+        else:
+            self._in_service -= 1
+        self._count()
+        while self._waiting and (not self.script.slots or self._in_service < self.script.slots):
+            self._serve(self._waiting.popleft(), time.monotonic_ns())
+
+    def _count(self) -> None:
+        self.answered += 1
+        if self._limit is not None and self.answered >= self._limit and self._on_limit is not None:
+            self._on_limit()
