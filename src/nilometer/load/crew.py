@@ -1,0 +1,146 @@
+"""The parent's side of the seam: start the workers of a run, feed them calls, watch their counters, end them.
+
+Only processes started here are ended, by their ids. What a worker measured is in its journal, whatever becomes of it.
+"""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from itertools import islice
+from pathlib import Path
+
+from nilometer.core.errors import EngineError
+from nilometer.core.record import Call
+
+from .counters import Counters, Field, State
+from .order import Cancel, Control, Drain, Go, Order, pack
+
+_BATCH = 16
+_START_LIMIT_S = 60.0
+
+
+class Worker:
+    """One worker process and its two pipes."""
+
+    def __init__(self, order: Order) -> None:
+        self.order = order
+        self.counters = Counters(Path(order.counters), create=True)
+        self._calls, calls_theirs = socket.socketpair()
+        self._control, control_theirs = socket.socketpair()
+        fds = (calls_theirs.fileno(), control_theirs.fileno())
+        command = [sys.executable, "-m", "nilometer.load.worker", *map(str, fds)]
+        self.process = subprocess.Popen(
+            command, pass_fds=fds, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+        )
+        calls_theirs.close()
+        control_theirs.close()
+        self._control.sendall(pack(order))
+
+    def feed(self, next_batch: Callable[[], list[Call]]) -> None:
+        """Send calls until there are no more or the worker wants none; runs in a thread of its own."""
+        try:
+            while batch := next_batch():
+                self._calls.sendall(pack(batch))
+        except OSError:
+            return  # the worker has closed its end: the load is over
+        finally:
+            self._calls.close()
+
+    def tell(self, message: Control) -> None:
+        """Send an order; a worker that is gone needs none."""
+        try:
+            self._control.sendall(pack(message))
+        except OSError:
+            return
+
+    @property
+    def state(self) -> State:
+        return State(self.counters[Field.STATE])
+
+    def close(self) -> str:
+        """End the worker if it still lives and give back what it said on stderr."""
+        self._control.close()
+        try:
+            _, said = self.process.communicate(timeout=10)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            _, said = self.process.communicate()
+        self.counters.close()
+        return said.decode(errors="replace")
+
+
+class Crew:
+    """All workers of one run. Use as a context manager: on leaving, none is alive."""
+
+    def __init__(self, orders: list[Order], calls: Iterator[Call]) -> None:
+        self._iterator = calls
+        self._lock = threading.Lock()
+        self._fault: BaseException | None = None
+        self.workers = [Worker(order) for order in orders]
+        self._feeders = [
+            threading.Thread(target=worker.feed, args=(self._batch,), daemon=True) for worker in self.workers
+        ]
+
+    def __enter__(self) -> Crew:
+        for feeder in self._feeders:
+            feeder.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.said = "".join(worker.close() for worker in self.workers)
+        for feeder in self._feeders:
+            feeder.join(timeout=5)
+
+    def _batch(self) -> list[Call]:
+        with self._lock:
+            try:
+                return list(islice(self._iterator, _BATCH))
+            except BaseException as fault:  # noqa: BLE001 - carried to the thread that owns the run, and raised there
+                self._fault = fault
+                return []
+
+    def check(self) -> None:
+        """Raise what the maker of calls met, if anything."""
+        if self._fault is not None:
+            raise self._fault
+
+    def wait_ready(self) -> None:
+        """Return when every worker has its connections; slug `worker_not_ready` when one does not get there."""
+        limit = time.monotonic() + _START_LIMIT_S
+        while any(worker.state is State.STARTING for worker in self.workers):
+            self.check()
+            died = next((w for w in self.workers if w.process.poll() is not None), None)
+            if died is not None or time.monotonic() > limit:
+                raise EngineError("worker_not_ready", status=died.process.returncode if died else None)
+            time.sleep(0.01)
+
+    def go(self, lead_ns: int = 50_000_000) -> Go:
+        """Start the load of all workers at one moment, a little ahead."""
+        go = Go(start_ns=time.monotonic_ns() + lead_ns, started_wall_ns=time.time_ns() + lead_ns)
+        self.tell(go)
+        return go
+
+    def tell(self, message: Control) -> None:
+        for worker in self.workers:
+            worker.tell(message)
+
+    def drain(self, why: str) -> None:
+        self.tell(Drain(why))  # type: ignore[arg-type]
+
+    def cancel(self) -> None:
+        self.tell(Cancel())
+
+    @property
+    def running(self) -> bool:
+        return any(worker.process.poll() is None for worker in self.workers)
+
+    def total(self, field: Field) -> int:
+        return sum(worker.counters[field] for worker in self.workers)
+
+    def states(self) -> list[State]:
+        return [worker.state for worker in self.workers]

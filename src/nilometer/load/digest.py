@@ -1,0 +1,236 @@
+"""From an Exchange to a Record, after the fact: feed the pieces to the dialect's reader, in slices, and stamp the frames.
+
+It runs when the response has ended and the slot has been refilled (or while it comes, for a very long one). It must not
+hold the loop longer than it is told.
+"""
+
+from __future__ import annotations
+
+import time
+from array import array
+
+from nilometer.core.record import LATE, SHARED, ErrorKind, Frames, Outcome, Record, StampSource
+from nilometer.net.connection import NO_STAMP
+from nilometer.wire.dialects import Dialect
+from nilometer.wire.outcome import is_event_stream, judge
+from nilometer.wire.reader import Answer, Reader
+
+from .exchange import Exchange
+from .pulse import Pulse
+
+_NS_PER_S = 1_000_000_000
+_PIECES_PER_LOOK = 16
+"""Pieces between two looks at the clock: about 30 us of work."""
+_HEAD_BYTES = 400
+_TIMEOUTS = ("timeout_connect", "timeout_first_token", "timeout_idle", "timeout_total")
+_OWN_KINDS = ("connect", "tls", "malformed", *_TIMEOUTS)
+
+
+class Digest:
+    """The reading of one response, which may be interrupted and gone on with."""
+
+    __slots__ = ("_at", "_exchange", "_head", "_marks", "_reader", "_stream")
+
+    def __init__(self, exchange: Exchange, dialect: Dialect, keep_text: bool) -> None:
+        self._exchange = exchange
+        self._head = b"".join(exchange.pieces[:4])[:_HEAD_BYTES]
+        self._marks: list[int] = []
+        self._at = 0
+        stream = is_event_stream(exchange.headers.get("content-type"), self._head)
+        self._stream = bool(stream)
+        self._reader: Reader | None = None
+        if exchange.status == 200 and stream is not None:
+            self._reader = dialect.reader(stream, keep_text)
+
+    def step(self, deadline_ns: int) -> bool:
+        """Read on until nothing is left (True) or the deadline has passed (False). Read pieces are dropped."""
+        if self._reader is None:
+            self._exchange.pieces.clear()
+            return True
+        pieces, feed, marks = self._exchange.pieces, self._reader.feed, self._marks
+        at, end = self._at, len(pieces)
+        while at < end:
+            stop = min(at + _PIECES_PER_LOOK, end)
+            for i in range(at, stop):
+                count = feed(pieces[i])
+                if count == 1:
+                    marks.append(i)
+                elif count:
+                    marks.extend((i,) * count)
+                pieces[i] = b""
+            at = self._at = stop
+            if at < end and time.monotonic_ns() > deadline_ns:
+                return False
+        return True
+
+    @property
+    def has_matter(self) -> bool:
+        """Whether generated matter has come so far."""
+        return bool(self._marks)
+
+    @property
+    def streams(self) -> bool:
+        """Whether the response is an event stream at all."""
+        return self._stream
+
+    @property
+    def complete(self) -> bool:
+        """Whether the answer said that it was over, though the connection did not."""
+        return self._reader is not None and self._reader.complete
+
+    def record(self, pulse: Pulse, worker: int) -> Record:
+        """The Record of the exchange; call it once, when `step` has returned True."""
+        x = self._exchange
+        answer = self._reader.close() if self._reader is not None else None
+        outcome, error, detail = self._verdict(answer)
+        stamps = _Stamps(x, pulse)
+        frames = stamps.frames(self._marks, self._reader.tokens if self._reader is not None else [])
+        first_answer = None
+        if self._reader is not None and self._reader.first_answer is not None:
+            first_answer = stamps.at(self._marks[self._reader.first_answer])
+        counted = answer if answer is not None and (outcome == "ok" or answer.token_source == "usage") else None
+        return Record(
+            id=f"{worker}-{x.call.seq}",
+            seq=x.call.seq,
+            phase=x.phase,
+            outcome=outcome,
+            due_ns=x.due_ns,
+            connect_ns=x.connect_ns,
+            tls_ns=x.tls_ns,
+            sent_ns=x.sent_ns,
+            sent_end_ns=x.sent_end_ns,
+            first_byte_ns=stamps.moment(x.first_user, x.first_kernel),
+            first_token_ns=stamps.at(self._marks[0]) if self._marks else None,
+            first_answer_ns=first_answer,
+            last_token_ns=stamps.at(self._marks[-1]) if self._marks else None,
+            end_ns=stamps.moment(x.end_user, x.end_kernel),
+            error=error,
+            error_detail=detail,
+            retry_after_s=_seconds(x.headers.get("retry-after")),
+            status=x.status,
+            finish_reason=answer.finish_reason if answer else None,
+            native_finish_reason=answer.native_finish_reason if answer else None,
+            prompt_tokens=answer.prompt_tokens if answer else None,
+            cached_tokens=answer.cached_tokens if answer else None,
+            output_tokens=counted.output_tokens if counted else None,
+            reasoning_tokens=counted.reasoning_tokens if counted else None,
+            token_source=counted.token_source if counted else "none",
+            choices=answer.choices if answer else 1,
+            hidden_tokens=answer.hidden_tokens if answer else False,
+            asked_input=x.call.asked_input,
+            asked_output=x.call.asked_output,
+            scenario=x.call.scenario,
+            conversation=x.call.conversation,
+            turn=x.call.turn,
+            target=x.call.target,
+            worker=worker,
+            connection=x.connection,
+            new_connection=x.new_connection,
+            refill_ns=_refill(x, stamps),
+            server_request_id=x.headers.get("x-request-id") or (answer.server_request_id if answer else None),
+            stamp_source=stamps.source,
+            server=answer.server if answer else None,
+            frames=frames,
+            text=answer.text if answer else None,
+            reasoning=answer.reasoning if answer else None,
+            tool_arguments=answer.tool_arguments if answer else None,
+        )
+
+    def _verdict(self, answer: Answer | None) -> tuple[Outcome, ErrorKind | None, str | None]:
+        x = self._exchange
+        if x.ending in ("cancelled", "censored"):
+            return "cancelled", None, None
+        if x.ending in _OWN_KINDS:
+            return "error", x.ending, x.detail[:200] if x.detail else None  # type: ignore[return-value]
+        if x.status is None:
+            return "incomplete", None, x.detail
+        verdict = judge(
+            status=x.status,
+            content_type=x.headers.get("content-type"),
+            head=self._head,
+            answer=answer,
+            whole=x.ending == "whole",
+        )
+        return verdict.outcome, verdict.error, verdict.detail
+
+
+class _Stamps:
+    """Moments of an exchange: the kernel's stamp on the run's clock where it can be had, else the loop's own."""
+
+    def __init__(self, exchange: Exchange, pulse: Pulse) -> None:
+        self._x = exchange
+        self._pulse = pulse
+        start = exchange.sent_ns or exchange.started_ns
+        end = exchange.end_user or start
+        self._offset = pulse.offsets(start, end)
+        self._stepped = pulse.stepped(start, end)
+        self._raw = memoryview(exchange.kernel).cast("q")
+        self._used: set[bool] = set()
+
+    def _kernel(self, seconds: int, ns: int, user: int) -> int:
+        """A kernel stamp on the monotonic clock, or -1 where there is none to be trusted."""
+        if seconds < 0:
+            return -1
+        if self._stepped and self._pulse.stepped(user, user):
+            return -1
+        offset = self._offset if self._offset is not None else self._pulse.offset_at(user)
+        return min(seconds * _NS_PER_S + ns - offset, user)
+
+    def moment(self, user: int | None, kernel: bytes) -> int | None:
+        if user is None:
+            return None
+        seconds, ns = memoryview(kernel).cast("q")
+        at = self._kernel(seconds, ns, user)
+        return user if at < 0 else at
+
+    def at(self, piece: int) -> int:
+        """The best stamp of a piece."""
+        user = self._x.user[piece]
+        at = self._kernel(self._raw[2 * piece], self._raw[2 * piece + 1], user)
+        return user if at < 0 else at
+
+    def frames(self, marks: list[int], tokens: list[int]) -> Frames:
+        user = self._x.user
+        raw = self._raw
+        users = array("q", [user[i] for i in marks])
+        kernels = array("q", [self._kernel(raw[2 * i], raw[2 * i + 1], user[i]) for i in marks])
+        self._used = {stamp >= 0 for stamp in kernels}
+        stated = any(count >= 0 for count in tokens)
+        return Frames(
+            user=users.tobytes(),
+            kernel=kernels.tobytes() if True in self._used else b"",
+            tokens=array("i", tokens).tobytes() if stated else b"",
+            flags=_flags(users, self._x.late),
+        )
+
+    @property
+    def source(self) -> StampSource:
+        if not self._used:
+            return "user" if self._x.end_kernel == NO_STAMP else "kernel"
+        return "mixed" if len(self._used) > 1 else "kernel" if True in self._used else "user"
+
+
+def _flags(users: array[int], late: set[int]) -> bytes:
+    """SHARED where a read held several frames, LATE beside it where the loop had been away; empty where neither."""
+    if len(set(users)) == len(users):
+        return b""
+    flags = bytearray(len(users))
+    for i in range(1, len(users)):
+        if users[i] == users[i - 1]:
+            flags[i - 1] = flags[i] = SHARED | (LATE if users[i] in late else 0)
+    return bytes(flags)
+
+
+def _refill(x: Exchange, stamps: _Stamps) -> int | None:
+    if x.due_ns is not None or x.previous_user is None or x.sent_ns is None:
+        return None
+    previous = stamps.moment(x.previous_user, x.previous_kernel)
+    return None if previous is None else x.sent_ns - previous
+
+
+def _seconds(retry_after: str | None) -> float | None:
+    """Retry-After in seconds; the date form is not a span and stays None."""
+    try:
+        return float(retry_after) if retry_after is not None else None
+    except ValueError:
+        return None

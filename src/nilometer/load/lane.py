@@ -1,0 +1,337 @@
+"""A lane: one connection and the request that is on its way on it. The hot path.
+
+While a response streams it keeps stamps and pieces; nothing is parsed, and nothing that the garbage collector tracks is
+made per event. When the response is whole, or cut, or overdue, the host is told; the host refills first and digests later.
+"""
+
+from __future__ import annotations
+
+import time
+from asyncio import AbstractEventLoop
+from typing import Protocol
+
+import httptools
+
+from nilometer.core.record import ErrorKind
+from nilometer.net.connection import NO_STAMP, Connection, TlsError, Want
+from nilometer.net.inbox import Inbox
+from nilometer.net.route import Route
+
+from .exchange import Exchange
+from .order import Limits
+from .pulse import LATE_NS, Pulse
+
+monotonic_ns = time.monotonic_ns
+
+STREAM_BYTES = 256 * 1024
+"""A response longer than this is digested while it comes, so that memory stays bounded."""
+GIANT_BYTES = 256 * 1024 * 1024
+"""A response longer than this is given up."""
+
+
+class Host(Protocol):
+    """What a lane needs of the loop it lives in."""
+
+    loop: AbstractEventLoop
+    route: Route
+    pulse: Pulse
+
+    def opened(self, lane: Lane) -> None: ...
+
+    def ended(self, lane: Lane, exchange: Exchange) -> None: ...
+
+    def grown(self, exchange: Exchange) -> None: ...
+
+    def next_connection(self) -> int: ...
+
+
+class Lane:
+    """Idle, opening, or busy with one exchange."""
+
+    __slots__ = (
+        "_connecting_ns",
+        "_end_kernel",
+        "_end_user",
+        "_fd",
+        "_fresh",
+        "_host",
+        "_inbox",
+        "_number",
+        "_pulse",
+        "_watching_write",
+        "connect_ns",
+        "connection",
+        "exchange",
+        "ready",
+        "tls_ns",
+    )
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._pulse = host.pulse
+        self.connection: Connection | None = None
+        self.exchange: Exchange | None = None
+        self.ready = False
+        self._inbox = Inbox()
+        self._fd = -1
+        self._watching_write = False
+        self._fresh = False
+        self._number = 0
+        self._connecting_ns = 0
+        self._end_user: int | None = None
+        self._end_kernel = NO_STAMP
+        self.connect_ns: int | None = None
+        self.tls_ns: int | None = None
+
+    # -- opening ------------------------------------------------------------------------------------------------------
+
+    def open(self) -> None:
+        """Start connecting; `ready` turns true when requests may be sent."""
+        self._inbox = Inbox()
+        self._fresh = True
+        self._number = self._host.next_connection()
+        self._connecting_ns = monotonic_ns()
+        self.connect_ns = self.tls_ns = None
+        try:
+            self.connection = Connection(self._host.route)
+        except OSError as fault:
+            self._failed("connect", fault)
+            return
+        self._watch_opening(Want.WRITE)
+
+    def _watch_opening(self, want: Want) -> None:
+        assert self.connection is not None  # noqa: S101 - called only while opening
+        self._fd = self.connection.fileno()
+        if want is Want.WRITE:
+            self._host.loop.add_writer(self._fd, self._opening)
+            self._watching_write = True
+        else:
+            self._host.loop.add_reader(self._fd, self._opening)
+
+    def _opening(self) -> None:
+        connection = self.connection
+        assert connection is not None  # noqa: S101 - the watcher is removed with the connection
+        fd = self._fd
+        self._unwatch()
+        try:
+            want = connection.advance()
+        except TlsError as fault:
+            self._failed("tls", fault)
+            return
+        except OSError as fault:
+            self._failed("connect", fault)
+            return
+        now = monotonic_ns()
+        if connection.fileno() == fd and self.connect_ns is None:
+            self.connect_ns = now - self._connecting_ns
+        if want is Want.READY:
+            self._opened(now)
+        else:
+            self._watch_opening(want)
+
+    def _opened(self, now: int) -> None:
+        if self._host.route.tls is not None and self.connect_ns is not None:
+            self.tls_ns = now - self._connecting_ns - self.connect_ns
+        assert self.connection is not None  # noqa: S101 - it was just opened
+        self.ready = True
+        self._fd = self.connection.fileno()
+        self._host.loop.add_reader(self._fd, self.readable)
+        if self.exchange is not None:
+            self._send(self.exchange)
+        else:
+            self._host.opened(self)
+
+    def _failed(self, kind: ErrorKind, fault: OSError) -> None:
+        self.close()
+        if self.exchange is not None:
+            self._finish(kind, fault.strerror or str(fault))
+        else:
+            self._host.opened(self)  # tried: it will be tried again when there is something to send
+
+    # -- sending ------------------------------------------------------------------------------------------------------
+
+    def start(self, exchange: Exchange, at_once: bool) -> None:
+        """Send a request, on the open connection where there still is one.
+
+        `at_once`: the connection was in use until this very moment, so it need not be asked whether it still is open.
+        """
+        self.exchange = exchange
+        connection = self.connection
+        if connection is not None and not self.ready:
+            return  # still opening: sent when it is open
+        if connection is not None and (at_once or not connection.idle_closed()):
+            self._send(exchange)
+        else:
+            self.close()
+            self.open()
+
+    def _send(self, exchange: Exchange) -> None:
+        connection = self.connection
+        assert connection is not None  # noqa: S101 - sent only on an open connection
+        exchange.pieces = self._inbox.expect()
+        exchange.connection = self._number
+        if self._fresh:
+            exchange.new_connection = True
+            exchange.connect_ns, exchange.tls_ns = self.connect_ns, self.tls_ns
+            self._fresh = False
+        exchange.previous_user, exchange.previous_kernel = self._end_user, self._end_kernel
+        exchange.sent_ns = monotonic_ns()
+        try:
+            whole = connection.send(exchange.call.request)
+        except OSError as fault:
+            self._broken(fault)
+            return
+        if whole:
+            exchange.sent_end_ns = monotonic_ns()
+        else:
+            self._host.loop.add_writer(self._fd, self._writable)
+            self._watching_write = True
+
+    def _writable(self) -> None:
+        connection, exchange = self.connection, self.exchange
+        if connection is None or exchange is None:
+            return
+        try:
+            whole = connection.flush()
+        except OSError as fault:
+            self._broken(fault)
+            return
+        if whole:
+            exchange.sent_end_ns = monotonic_ns()
+            self._host.loop.remove_writer(self._fd)
+            self._watching_write = False
+
+    # -- receiving ----------------------------------------------------------------------------------------------------
+
+    def readable(self) -> None:  # noqa: C901 - runs for every event: a call more would be paid for each
+        """Read once: stamp, keep, and see whether the response is whole."""
+        try:
+            data, stamp = self.connection.receive()  # type: ignore[union-attr]
+        except BlockingIOError:
+            return
+        except OSError as fault:
+            self._broken(fault)
+            return
+        now = monotonic_ns()
+        exchange = self.exchange
+        if not data or exchange is None:
+            self._closed_by_peer()
+            return
+        pieces = exchange.pieces
+        before = len(pieces)
+        try:
+            self._inbox.feed(data)
+        except httptools.HttpParserError as fault:
+            self.close()
+            self._finish("malformed", f"not HTTP: {fault}")
+            return
+        exchange.end_user = now
+        exchange.end_kernel = stamp
+        if exchange.first_user is None:
+            exchange.first_user = now
+            exchange.first_kernel = stamp
+        count = len(pieces) - before
+        if count == 1:
+            exchange.user.append(now)
+            exchange.kernel += stamp
+        elif count:
+            exchange.user.extend((now,) * count)
+            exchange.kernel += stamp * count
+        pulse = self._pulse
+        pulse.frames += count
+        if now - pulse.beat_ns > LATE_NS:
+            exchange.late.add(now)
+        if self._inbox.done:
+            self._whole()
+        else:
+            exchange.size += len(data)
+            if exchange.size > STREAM_BYTES:
+                self._long(exchange)
+
+    def _whole(self) -> None:
+        if not self._inbox.keep_alive:
+            self.close()
+        self._finish("whole", None)
+
+    def _long(self, exchange: Exchange) -> None:
+        self.take_head(exchange)
+        if exchange.size > GIANT_BYTES:
+            self.close()
+            self._finish("malformed", f"an answer of more than {GIANT_BYTES >> 20} MiB")
+        else:
+            self._host.grown(exchange)
+
+    def _closed_by_peer(self) -> None:
+        by_close = self._inbox.ends_by_close
+        self.close()
+        if self.exchange is not None:
+            self._finish("whole" if by_close else "cut", None)
+
+    def _broken(self, fault: OSError) -> None:
+        self.close()
+        if self.exchange is not None:
+            self._finish("tls" if isinstance(fault, TlsError) else "cut", fault.strerror or str(fault))
+
+    # -- ending -------------------------------------------------------------------------------------------------------
+
+    def abort(self, ending: str, detail: str | None = None) -> None:
+        """End the request on its way from our side; the connection goes with it."""
+        self.close()
+        if self.exchange is not None:
+            self._finish(ending, detail)
+
+    def take_head(self, exchange: Exchange) -> bool:
+        """Note status and headers as far as they have come; False before they are whole."""
+        exchange.status = self._inbox.status
+        exchange.headers = self._inbox.headers
+        return self._inbox.headers_done
+
+    def _finish(self, ending: str, detail: str | None) -> None:
+        exchange = self.exchange
+        assert exchange is not None  # noqa: S101 - every caller has looked
+        self.exchange = None
+        exchange.ending = ending
+        exchange.detail = detail
+        if exchange.sent_ns is not None:
+            self.take_head(exchange)
+        if ending == "whole":
+            self._end_user, self._end_kernel = exchange.end_user, exchange.end_kernel
+        else:
+            self._end_user, self._end_kernel = monotonic_ns(), NO_STAMP
+        self._host.ended(self, exchange)
+
+    def overdue(self, now: int, limits: Limits) -> ErrorKind | None:
+        """Which limit the request on its way has passed, if any."""
+        exchange = self.exchange
+        if exchange is None:
+            return None
+        if exchange.sent_ns is None:
+            return "timeout_connect" if passed(now, self._connecting_ns, limits.connect_ns) else None
+        if passed(now, exchange.sent_ns, limits.total_ns):
+            return "timeout_total"
+        if exchange.first_user is not None and passed(now, exchange.end_user, limits.idle_ns):
+            return "timeout_idle"
+        if not exchange.looked and passed(now, exchange.sent_ns, limits.first_ns):
+            return "timeout_first_token"
+        return None
+
+    def close(self) -> None:
+        """Close the connection, if any; the lane can be started again."""
+        if self.connection is not None:
+            self._unwatch()
+            self.connection.close()
+            self.connection = None
+        self.ready = False
+
+    def _unwatch(self) -> None:
+        if self._fd < 0:
+            return
+        self._host.loop.remove_reader(self._fd)
+        if self._watching_write:
+            self._host.loop.remove_writer(self._fd)
+            self._watching_write = False
+        self._fd = -1
+
+
+def passed(now: int, since: int | None, limit_ns: int | None) -> bool:
+    return since is not None and limit_ns is not None and now - since > limit_ns

@@ -1,0 +1,103 @@
+"""What a worker is told before the load: a value that crosses the seam to it, whole, once."""
+
+from __future__ import annotations
+
+import struct
+from typing import Literal
+
+import msgspec
+
+from nilometer.core.record import Call
+
+_LENGTH = struct.Struct("<I")
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """Timeouts in ns; None = none."""
+
+    connect_ns: int | None = None
+    first_ns: int | None = None
+    idle_ns: int | None = None
+    total_ns: int | None = None
+
+
+class Order(msgspec.Struct, frozen=True, kw_only=True):
+    """One worker's share of a load test. `lanes` is its part of the concurrency, None in an open loop."""
+
+    target: str
+    dialect: str
+    journal: str
+    counters: str
+    worker: int = 0
+    lanes: int | None = None
+    ramp_ns: int = 0
+    warmup_ns: int = 0
+    duration_ns: int | None = None
+    requests: int | None = None
+    drain_ns: int = 0
+    limits: Limits = Limits()
+    insecure: bool = False
+    proxy: str | None = None
+    keep_text: bool = False
+
+
+class Go(msgspec.Struct, frozen=True, tag=True):
+    """Start at this monotonic moment; the wall clock names it."""
+
+    start_ns: int
+    started_wall_ns: int
+
+
+class Drain(msgspec.Struct, frozen=True, tag=True):
+    """Start nothing more; end what is in flight up to the drain limit."""
+
+    why: Literal["interrupted", "budget", "target_lost"]
+
+
+class Cancel(msgspec.Struct, frozen=True, tag=True):
+    """End everything now."""
+
+
+Control = Go | Drain | Cancel
+
+_encoder = msgspec.msgpack.Encoder()
+_calls = msgspec.msgpack.Decoder(list[Call])
+_control = msgspec.msgpack.Decoder(Control)
+_order = msgspec.msgpack.Decoder(Order)
+
+
+def pack(value: Order | Control | list[Call]) -> bytes:
+    """Length-prefixed msgpack: the one framing of both pipes."""
+    body = _encoder.encode(value)
+    return _LENGTH.pack(len(body)) + body
+
+
+class Unpacker:
+    """Cuts a byte stream into the bodies that `pack` made."""
+
+    def __init__(self) -> None:
+        self._data = bytearray()
+
+    def feed(self, data: bytes) -> list[bytes]:
+        self._data += data
+        bodies = []
+        while len(self._data) >= _LENGTH.size:
+            (length,) = _LENGTH.unpack_from(self._data)
+            end = _LENGTH.size + length
+            if len(self._data) < end:
+                break
+            bodies.append(bytes(self._data[_LENGTH.size : end]))
+            del self._data[:end]
+        return bodies
+
+
+def as_order(body: bytes) -> Order:
+    return _order.decode(body)
+
+
+def as_control(body: bytes) -> Control:
+    return _control.decode(body)
+
+
+def as_calls(body: bytes) -> list[Call]:
+    return _calls.decode(body)
