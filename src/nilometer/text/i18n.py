@@ -1,11 +1,18 @@
-"""Sentences by key, in zh or en, from one catalogue file per language. A key that is missing is a fault, not a blank."""
+"""Sentences by key, in zh or en, from one catalogue file per language. A key that is missing is a fault, not a blank.
+
+A parameter may name the form of its number as `text.units` knows it: `{share:percent}`, `{lag_ms:latency}`,
+`{n:of|request|requests}`; without one it shows as it is, and None as `-`.
+"""
 
 from __future__ import annotations
 
+import string
 import tomllib
 from collections.abc import Mapping
 from functools import cache
 from importlib import resources
+
+from .units import worded
 
 LANGUAGES = ("en", "zh")
 
@@ -26,6 +33,16 @@ def _flatten(tree: Mapping[str, object], prefix: str = "") -> list[tuple[str, st
     return rows
 
 
+class _Speech(string.Formatter):
+    """`str.format` with the forms of `text.units`."""
+
+    def format_field(self, value: object, format_spec: str) -> str:
+        return worded(value, format_spec)
+
+
+_SPEECH = _Speech()
+
+
 class Catalogue:
     """All sentences of one language."""
 
@@ -36,9 +53,9 @@ class Catalogue:
     def __contains__(self, key: str) -> bool:
         return key in self._entries
 
-    def say(self, key: str, **params: object) -> str:
+    def say(self, key: str, /, **params: object) -> str:
         """The sentence of `key` with its parameters filled in; KeyError where either is missing."""
-        return self._entries[key].format(**params)
+        return _SPEECH.vformat(self._entries[key], (), params)
 
     def keys(self) -> list[str]:
         """All keys, sorted."""

@@ -1,0 +1,190 @@
+"""What a user sees on stderr while a load test goes on: first what will be done, then how it goes.
+
+On a terminal a bar and one line of figures; elsewhere one line every 10 s; nothing with -q. It is told everything by
+`update` and measures nothing itself.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from datetime import datetime
+from types import TracebackType
+from typing import TYPE_CHECKING, Self, TextIO
+
+import msgspec
+
+from nilometer.core.record import Phase
+from nilometer.core.spec import Spec
+from nilometer.text import units
+from nilometer.text.i18n import Catalogue
+from nilometer.text.width import wrap
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.live import Live as Screen
+
+PLAIN_EVERY_S = 10.0
+
+
+class Live(msgspec.Struct, frozen=True, kw_only=True):
+    """How a run stands. `elapsed_s` and `total_s` are of the phase; `total_s` is None where a count ends it."""
+
+    phase: Phase
+    elapsed_s: float
+    total_s: float | None = None
+    ttft_ms_p50: float | None = None
+    ttft_ms_p95: float | None = None
+    tpot_ms_p50: float | None = None
+    frames_per_s: float | None = None
+    tokens_per_s: float | None = None
+    in_flight: int = 0
+    n: int = 0
+    """Requests of the phase that ended well."""
+    errors: int = 0
+    steady_since_s: float | None = None
+
+
+class Progress:
+    """The screen of one run, as a context manager; leaving it clears the bar."""
+
+    def __init__(
+        self, words: Catalogue, *, quiet: bool = False, stream: TextIO | None = None, interactive: bool | None = None
+    ) -> None:
+        self._words = words
+        self._stream = sys.stderr if stream is None else stream
+        self._quiet = quiet
+        self._interactive = _is_terminal(self._stream) if interactive is None else interactive
+        self._screen: Screen | None = None
+        self._said: Live | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, fault: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def before(self, spec: Spec, *, api: str, now_wall_s: float, tokens: int | None = None) -> None:
+        """What will be done: API, load, lengths, phases, when it ends, `tokens` foretold."""
+        if not self._quiet:
+            text = plan_line(spec, self._words, api=api, now_wall_s=now_wall_s, tokens=tokens)
+            self._print("\n".join(wrap(text, self._width())) if self._interactive else text)
+
+    def update(self, live: Live) -> None:
+        """Show how it stands; off a terminal only every 10 s and at each new phase."""
+        if self._quiet:
+            return
+        if self._interactive:
+            self._draw(live)
+        elif self._said is None or live.phase != self._said.phase or _since(self._said, live) >= PLAIN_EVERY_S:
+            self._said = live
+            told = (head_line(live, self._words), figures_line(live, self._words), state_line(live, self._words))
+            self._print("  ".join(text for text in told if text))
+
+    def close(self) -> None:
+        """Take the bar away; may be called twice."""
+        if self._screen is not None:
+            self._screen.stop()
+            self._screen = None
+
+    def _print(self, text: str) -> None:
+        print(text, file=self._stream, flush=True)
+
+    def _width(self) -> int:
+        from shutil import get_terminal_size
+
+        return get_terminal_size().columns
+
+    def _draw(self, live: Live) -> None:
+        if self._screen is None:
+            from rich.console import Console
+            from rich.live import Live as Screen
+
+            console = Console(file=self._stream, force_terminal=True, highlight=False)
+            self._screen = Screen(console=console, auto_refresh=False, transient=True)
+            self._screen.start()
+        self._screen.update(_drawing(live, self._words), refresh=True)
+
+
+def plan_line(spec: Spec, words: Catalogue, *, api: str, now_wall_s: float, tokens: int | None) -> str:
+    """`chat · closed loop, 16 in flight · 512 in / 128 out · warm-up 60 s, then 180 s · ends 14:32:10 · ...`."""
+    load, prompts = spec.load, spec.prompts
+    if load.rate_per_s is None:
+        kind = words.say("screen.load_closed", n=load.concurrency or 1)
+    else:
+        kind = words.say("screen.load_open", rate=load.rate_per_s, arrivals=load.arrivals)
+    parts = [api, kind, words.say("screen.plan.lengths", into=prompts.input_tokens, out=prompts.output_tokens)]
+    if load.requests is not None:
+        parts.append(words.say("screen.plan.count", warmup=load.warmup_s, n=load.requests))
+    else:
+        parts.append(words.say("screen.plan.phases", warmup=load.warmup_s, measured=load.duration_s))
+        end = datetime.fromtimestamp(now_wall_s + load.warmup_s + load.duration_s)
+        parts.append(words.say("screen.plan.ends", time=end.strftime("%H:%M:%S")))
+    if tokens is not None:
+        parts.append(words.say("screen.plan.tokens", n=tokens))
+    return " · ".join(parts)
+
+
+def head_line(live: Live, words: Catalogue) -> str:
+    """`measured  01:12 / 03:00`."""
+    phase = words.say(f"screen.phase.{live.phase}")
+    if live.total_s is None:
+        return f"{phase}  {units.clock(live.elapsed_s)}"
+    return f"{phase}  {units.clock(live.elapsed_s)} / {units.clock(live.total_s)}"
+
+
+def state_line(live: Live, words: Catalogue) -> str:
+    """Errors if there are any; in the measured phase since when the window is steady, or that it is not yet."""
+    parts = [words.say("screen.live.errors", n=live.errors)] if live.errors else []
+    if live.phase == "measured" and live.steady_since_s is None:
+        parts.append(words.say("screen.live.unsteady"))
+    elif live.phase == "measured":
+        parts.append(words.say("screen.live.steady", since=live.steady_since_s))
+    return "  ".join(parts)
+
+
+def figures_line(live: Live, words: Catalogue) -> str:
+    """TTFT, TPOT, tokens/s (frames/s where tokens are not known), in flight, n; `-` where nothing came yet."""
+    if live.tokens_per_s is not None:
+        made = words.say("screen.live.tokens", rate=live.tokens_per_s)
+    else:
+        made = words.say("screen.live.frames", rate=live.frames_per_s)
+    parts = (
+        words.say("screen.live.ttft", p50=live.ttft_ms_p50, p95=live.ttft_ms_p95),
+        words.say("screen.live.tpot", p50=live.tpot_ms_p50),
+        made,
+        words.say("screen.live.in_flight", n=live.in_flight),
+        f"n {units.count(live.n)}",
+    )
+    return "  ".join(parts)
+
+
+def _drawing(live: Live, words: Catalogue) -> RenderableType:
+    """Head, bar (none where a count ends the phase) and steadiness on one line, the figures below."""
+    from rich.console import Group
+    from rich.progress_bar import ProgressBar
+    from rich.table import Table
+    from rich.text import Text
+
+    bar: RenderableType = ""
+    if live.total_s is not None:
+        bar = ProgressBar(
+            total=live.total_s,
+            completed=min(live.elapsed_s, live.total_s),
+            complete_style="cyan",
+            finished_style="cyan",
+        )
+    row = Table.grid(padding=(0, 1), expand=True)
+    row.add_column(no_wrap=True)
+    row.add_column(ratio=1)
+    row.add_column(no_wrap=True)
+    row.add_row(head_line(live, words), bar, state_line(live, words))
+    return Group(row, Text(figures_line(live, words)))
+
+
+def _since(said: Live, live: Live) -> float:
+    return live.elapsed_s - said.elapsed_s
+
+
+def _is_terminal(stream: TextIO) -> bool:
+    return stream.isatty() and os.environ.get("TERM") != "dumb"

@@ -1,0 +1,83 @@
+"""From what was measured to a Document: one run, or the group of a quickstart. All words come from the catalogue."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from nilometer.core.finding import Finding
+from nilometer.core.run import Run
+from nilometer.text.i18n import Catalogue
+
+from . import facts, loads, notes, table
+from .document import Document, Foot
+from .lead import group_lead, run_lead
+
+
+def short(run_id: str) -> str:
+    """The first letters of an id, as a command takes it."""
+    return run_id[:6]
+
+
+def run_document(run: Run, words: Catalogue, *, archived: bool = True, conditions: bool = False) -> Document:
+    """The screen after a run: verdict, one table with the facts beside it, notes, where the run lies.
+
+    `conditions` puts target, model, load and start before the other facts, for a reader who did not start the run.
+    """
+    lead, told = run_lead(run, words)
+    rows = [*(facts.conditions(run, words) if conditions else []), *facts.of(run, words)]
+    return Document(
+        lang=words.lang,
+        blocks=[
+            lead,
+            table.of(run.summary, words),
+            facts.block(rows),
+            *notes.blocks([run], words, without=told),
+            _run_foot(run, words, archived),
+        ],
+    )
+
+
+def group_document(
+    runs: Sequence[Run], group: str, finding: Finding | None, words: Catalogue, *, archived: bool = True
+) -> Document:
+    """The screen of a quickstart: what limits the service in one sentence, a table of its loads, where the runs lie.
+
+    `finding` is the diagnosis of the group, None where the rules abstain. An inadmissible run stands before it.
+    """
+    lead, told = group_lead(runs, finding, words)
+    return Document(
+        lang=words.lang,
+        blocks=[
+            lead,
+            loads.table(runs, words),
+            *notes.blocks(runs, words, without=told, cause=finding),
+            _group_foot(runs, group, words, archived),
+        ],
+    )
+
+
+def _run_foot(run: Run, words: Catalogue, archived: bool) -> Foot:
+    if not archived:
+        return Foot(text=words.say("screen.foot.not_archived"))
+    ref, load = short(run.id), run.spec.load
+    commands = [f"nilo runs show {ref} --errors"] if run.summary.requests.error else []
+    if run.summary.generator.verdict == "limited":
+        commands.append("nilo doctor")
+    elif load.rate_per_s is not None:
+        commands.append(f"nilo measure --like {ref} --rate {load.rate_per_s * 2:g}")
+    elif load.concurrency is not None:
+        commands.append(f"nilo measure --like {ref} -c {load.concurrency * 2}")
+    return Foot(text=words.say("screen.foot.run", run=run.id), lead=words.say("screen.foot.next"), commands=commands)
+
+
+def _group_foot(runs: Sequence[Run], group: str, words: Catalogue, archived: bool) -> Foot:
+    if not archived:
+        return Foot(text=words.say("screen.foot.not_archived"))
+    ids = ", ".join(short(run.id) for run in runs)
+    commands = [
+        f"nilo runs show {short(runs[-1].id)}",
+        "nilo measure embedded -c 16",
+        "nilo measure http://127.0.0.1:8000 -c 16",
+    ]
+    text = words.say("screen.foot.group", group=group, runs=ids)
+    return Foot(text=text, lead=words.say("screen.foot.next"), commands=commands)

@@ -1,0 +1,65 @@
+"""The table of a group: one row for each load, so that the eye sees what grows and what does not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from nilometer.core.run import Run
+from nilometer.core.summary import Distribution
+from nilometer.text import units
+from nilometer.text.i18n import Catalogue
+
+from .document import Cell, Column, Table
+from .lead import level
+from .table import ESTIMATE, MARK, estimated, figure
+
+_COLUMNS = (("ttft", "p50"), ("ttft", "p95"), ("tpot", "p50"), ("e2e", "p50"))
+
+
+def table(runs: Sequence[Run], words: Catalogue) -> Table:
+    """Load, n, the latencies in one unit a column, tokens/s of a request while it decodes and of the whole service."""
+    scales = [units.latency_scale(_of(run, name, stat) for run in runs) for name, stat in _COLUMNS]
+    opened = any(run.spec.load.rate_per_s is not None for run in runs)
+    return Table(
+        columns=[
+            Column(words.say("short.requests_per_s" if opened else "short.in_flight"), "decimal"),
+            Column("n", "right"),
+            *(
+                Column(f"{words.say(f'short.{name}')} {stat}", "decimal", scale.symbol)
+                for (name, stat), scale in zip(_COLUMNS, scales, strict=True)
+            ),
+            Column(words.say("short.tokens_each"), "decimal", "token/s"),
+            Column(words.say("short.tokens_all"), "decimal", "token/s"),
+        ],
+        rows=[_row(run, scales) for run in runs],
+        legend=list(_legend(runs, words)),
+    )
+
+
+def _row(run: Run, scales: Sequence[units.Scale]) -> list[Cell]:
+    latency, tokens = run.summary.latency_ms, run.summary.throughput.output_tokens_per_s
+    tpot = _of(run, "tpot", "p50")
+    return [
+        Cell(level(run), "!" if run.verdict == "inadmissible" else ""),
+        Cell(units.count(run.summary.requests.ok)),
+        *(
+            figure(latency.get(name, Distribution()), stat, scale)
+            for (name, stat), scale in zip(_COLUMNS, scales, strict=True)
+        ),
+        Cell(units.rate(1_000 / tpot if tpot else None)),
+        Cell((ESTIMATE if estimated(run.summary) and tokens is not None else "") + units.rate(tokens)),
+    ]
+
+
+def _legend(runs: Sequence[Run], words: Catalogue) -> Iterable[str]:
+    if any(stat in run.summary.latency_ms.get(name, Distribution()).marked for run in runs for name, stat in _COLUMNS):
+        yield f"{MARK} {words.say('screen.legend_few')}"
+    if any(run.verdict == "inadmissible" for run in runs):
+        yield f"! {words.say('screen.legend_inadmissible')}"
+    if any(estimated(run.summary) for run in runs):
+        yield f"{ESTIMATE} {words.say('screen.legend_estimated')}"
+
+
+def _of(run: Run, name: str, stat: str) -> float | None:
+    value: float | None = getattr(run.summary.latency_ms.get(name, Distribution()), stat)
+    return value
