@@ -57,6 +57,10 @@ class Catalogue:
         """The sentence of `key` with its parameters filled in; KeyError where either is missing."""
         return _SPEECH.vformat(self._entries[key], (), params)
 
+    def template(self, key: str) -> str:
+        """The sentence of `key` with its parameters as they are written, for documentation."""
+        return self._entries[key]
+
     def keys(self) -> list[str]:
         """All keys, sorted."""
         return sorted(self._entries)
