@@ -1,0 +1,118 @@
+"""The dialect of `/v1/chat/completions`: one user message asked, deltas of content, reasoning and tool calls read.
+
+Reasoning is read under both its names, `reasoning_content` and `reasoning`; a server that sends both says it twice.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from .ask import Ask, encode
+from .frame import Frame, HeadFrame, shape
+from .matter import ANSWER, REASONING, Piece
+from .reader import Reader, StreamReader, WholeReader
+from .tally import Shapes, Tally
+
+
+class Function(msgspec.Struct, gc=False):
+    """The function part of a tool call, or of a piece of one."""
+
+    name: str | None = None
+    arguments: str | None = None
+
+
+class ToolCall(msgspec.Struct, gc=False):
+    """A tool call, or a piece of one."""
+
+    index: int | None = None
+    id: str | None = None
+    function: Function | None = None
+
+
+class Delta(msgspec.Struct, gc=False):
+    """What a frame adds to a choice; a whole message has the same fields."""
+
+    content: str | None = None
+    reasoning_content: str | None = None
+    reasoning: str | None = None
+    tool_calls: list[ToolCall] | None = None
+    refusal: str | None = None
+
+
+class Choice(msgspec.Struct, gc=False):
+    """A choice of a stream's frame."""
+
+    index: int = 0
+    delta: Delta | None = None
+    finish_reason: object = None
+
+
+class WholeChoice(Choice, gc=False, rename={"delta": "message"}):
+    """A choice of a whole answer."""
+
+
+SHAPES = Shapes(shape(HeadFrame[Choice]), shape(Frame[Choice]), shape(HeadFrame[WholeChoice]))
+
+
+class ChatTally(Tally[Choice]):
+    """Counts chat choices."""
+
+    def choice(self, choice: Choice) -> int:
+        """Count one choice of a frame; the bits of the matter it carried."""
+        if choice.index != self.last_index or choice.finish_reason:
+            self.mark(choice.index, choice.finish_reason)
+        delta = choice.delta
+        if delta is None:
+            return 0
+        matter = 0
+        content = delta.content or delta.refusal
+        if content:
+            matter = ANSWER
+            self.text_bytes += len(content) if content.isascii() else len(content.encode())
+            if self.kept is not None and choice.index == 0:
+                self.kept.add(ANSWER, content)
+        reasoning = delta.reasoning_content or delta.reasoning
+        if reasoning:
+            matter |= REASONING
+            self._reason(choice.index, reasoning)
+        if delta.tool_calls:
+            matter |= self._call(choice.index, delta.tool_calls)
+        return matter
+
+    def piece_of(self, choice: Choice) -> Piece | None:
+        """The piece of text of choice 0 where that is all the choice carries, else None."""
+        delta = choice.delta
+        if choice.index or choice.finish_reason or delta is None or delta.refusal or delta.tool_calls:
+            return None
+        texts = ((ANSWER, delta.content), (REASONING, delta.reasoning_content), (REASONING, delta.reasoning))
+        pieces = [Piece(matter, text) for matter, text in texts if text]
+        return pieces[0] if len(pieces) == 1 else None
+
+    def _reason(self, index: int, reasoning: str) -> None:
+        self.reasoned = True
+        self.text_bytes += len(reasoning.encode())
+        if self.kept is not None and index == 0:
+            self.kept.add(REASONING, reasoning)
+
+    def _call(self, index: int, calls: list[ToolCall]) -> int:
+        matter = 0
+        for position, call in enumerate(calls):
+            function = call.function or Function()
+            name, arguments = function.name or "", function.arguments or ""
+            if call.id or name or arguments:
+                matter = ANSWER
+            self.text_bytes += len(name.encode()) + len(arguments.encode())
+            if self.kept is not None and index == 0:
+                self.kept.add_arguments(position if call.index is None else call.index, arguments)
+        return matter
+
+
+def body(ask: Ask) -> bytes:
+    """The request's JSON body."""
+    return encode(ask, {"messages": [{"role": "user", "content": ask.prompt}]})
+
+
+def reader(event_stream: bool, keep_text: bool) -> Reader:
+    """A fresh reader of one response body."""
+    tally = ChatTally(SHAPES, keep_text)
+    return StreamReader(tally) if event_stream else WholeReader(tally)

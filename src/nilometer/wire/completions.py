@@ -1,0 +1,55 @@
+"""The dialect of `/v1/completions`: a bare prompt asked, pieces of text read."""
+
+from __future__ import annotations
+
+import msgspec
+
+from .ask import Ask, encode
+from .frame import Frame, HeadFrame, shape
+from .matter import ANSWER, Piece
+from .reader import Reader, StreamReader, WholeReader
+from .tally import Shapes, Tally
+
+
+class Choice(msgspec.Struct, gc=False):
+    """A choice, of a stream's frame and of a whole answer alike."""
+
+    index: int = 0
+    text: str | None = None
+    finish_reason: object = None
+
+
+_NAMED = shape(HeadFrame[Choice])
+SHAPES = Shapes(_NAMED, shape(Frame[Choice]), _NAMED)
+
+
+class CompletionTally(Tally[Choice]):
+    """Counts completion choices."""
+
+    def choice(self, choice: Choice) -> int:
+        """Count one choice of a frame; the bits of the matter it carried."""
+        if choice.index != self.last_index or choice.finish_reason:
+            self.mark(choice.index, choice.finish_reason)
+        text = choice.text
+        if not text:
+            return 0
+        self.text_bytes += len(text) if text.isascii() else len(text.encode())
+        if self.kept is not None and choice.index == 0:
+            self.kept.add(ANSWER, text)
+        return ANSWER
+
+    def piece_of(self, choice: Choice) -> Piece | None:
+        """The piece of text of choice 0 where that is all the choice carries, else None."""
+        alone = not choice.index and not choice.finish_reason
+        return Piece(ANSWER, choice.text) if alone and choice.text else None
+
+
+def body(ask: Ask) -> bytes:
+    """The request's JSON body."""
+    return encode(ask, {"prompt": ask.prompt})
+
+
+def reader(event_stream: bool, keep_text: bool) -> Reader:
+    """A fresh reader of one response body."""
+    tally = CompletionTally(SHAPES, keep_text)
+    return StreamReader(tally) if event_stream else WholeReader(tally)
