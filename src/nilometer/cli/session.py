@@ -1,16 +1,19 @@
-"""What every command shares: language, machine form, quietness, archive; and how a result or an error leaves the program."""
+"""What every command shares: language, machine form, quietness, archive; how results and errors leave the program."""
 
 from __future__ import annotations
 
 import os
 import sys
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from nilometer.core.errors import NiloError, SpecError
+from nilometer.core.errors import NiloError, Param, SpecError
 from nilometer.text.i18n import LANGUAGES, Catalogue, language
+
+if TYPE_CHECKING:
+    from nilometer.report.document import Document
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -26,7 +29,7 @@ class Session:
         self.archive_url = archive or os.environ.get("NILO_ARCHIVE")
 
     def emit(self, machine: object, human: Callable[[], str]) -> None:
-        """Print the result on stdout: `machine` as JSON with --json, else the text; --json-file is written beside it."""
+        """The result on stdout: `machine` as JSON with --json, else the text; --json-file is written beside it."""
         import msgspec
 
         if self.json or self.json_file:
@@ -43,9 +46,27 @@ class Session:
         if not self.quiet:
             click.echo(line, err=True)
 
+    def progress(self, word: str, /, **params: Param) -> None:
+        """The same for a screen word: how what takes its time is going."""
+        self.tell(self.words.say(f"screen.{word}", **params))
+
+    def render(self, document: Document) -> str:
+        """A Document as this terminal shows it; plain text where stdout is none."""
+        from nilometer.report.terminal import render
+
+        terminal = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+        return render(document, width=_width(), colour=terminal)
+
     def fail(self, error: NiloError) -> None:
         """One line on stderr: what, slug, next step."""
         click.echo(error_line(self.words, error), err=True)
+
+
+def _width() -> int:
+    """Columns of a terminal, at most 100; 80 elsewhere."""
+    from shutil import get_terminal_size
+
+    return min(max(get_terminal_size((80, 24)).columns, 60), 100) if sys.stdout.isatty() else 80
 
 
 def error_line(words: Catalogue, error: NiloError) -> str:

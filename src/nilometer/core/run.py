@@ -61,8 +61,6 @@ class Health(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     in_flight: bytes = b""
     cpu: bytes = b""
     asked_in_flight: int | None = None
-    stamp_source: str = "user"
-    open_file_limit: int | None = None
     event_loop: str | None = None
     connections_opened: int = 0
     wall_steps: int = 0

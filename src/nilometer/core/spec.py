@@ -41,6 +41,7 @@ class Prompts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     input_tokens: str = "512"
     output_tokens: str = "128"
+    shared_prefix_tokens: int = 0
     seed: int = 0
     unique: bool = True
     ignore_eos: bool = True

@@ -8,7 +8,7 @@ from asyncio import AbstractEventLoop
 from collections.abc import Callable
 
 _TIMER_GRAIN_NS = 1_500_000
-"""Sleep until this long before the moment, then turn the loop: uvloop's timers are whole milliseconds and may be late."""
+"""Sleep until this long before the moment, then turn the loop: uvloop's timers are whole milliseconds, often late."""
 
 
 class Agenda:

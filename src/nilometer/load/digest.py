@@ -1,4 +1,4 @@
-"""From an Exchange to a Record, after the fact: feed the pieces to the dialect's reader, in slices, and stamp the frames.
+"""From an Exchange to a Record, after the fact: feed the pieces to the dialect's reader, in slices, and stamp frames.
 
 It runs when the response has ended and the slot has been refilled (or while it comes, for a very long one). It must not
 hold the loop longer than it is told.
@@ -11,9 +11,10 @@ from array import array
 
 from nilometer.core.record import LATE, SHARED, ErrorKind, Frames, Outcome, Record, StampSource
 from nilometer.net.connection import NO_STAMP
+from nilometer.wire.answer import Answer
 from nilometer.wire.dialects import Dialect
 from nilometer.wire.outcome import is_event_stream, judge
-from nilometer.wire.reader import Answer, Reader
+from nilometer.wire.reader import Reader
 
 from .exchange import Exchange
 from .pulse import Pulse

@@ -1,8 +1,8 @@
 """The journal of one worker: a file that holds each ended request before it is counted anywhere.
 
 Layout: MAGIC, then entries of [u32 length][u32 CRC-32][kind byte + msgpack], little-endian. Kinds: H header (written by
-the parent before the worker starts), R one Record, T the trailer. A journal that ends inside an entry is read up to there:
-that is what a kill or a full disk leaves. `archive` never reads this; who hands it over iterates `records`.
+the parent before the worker starts), R one Record, T the trailer. A journal that ends inside an entry is read up to
+there: that is what a kill or a full disk leaves. `archive` never reads this; who hands it over iterates `records`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A lane: one connection and the request that is on its way on it. The hot path.
 
 While a response streams it keeps stamps and pieces; nothing is parsed, and nothing that the garbage collector tracks is
-made per event. When the response is whole, or cut, or overdue, the host is told; the host refills first and digests later.
+made per event. When the response is whole, or cut, or overdue, the host is told; it refills first and digests later.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ _FAILURE_PAUSE_S = (0.1, 0.2, 0.5, 1.0)
 class LoadLoop:
     """One worker's load, from the first connection to the last record."""
 
-    def __init__(  # noqa: PLR0917 - its six parts, once
+    def __init__(
         self,
         loop: AbstractEventLoop,
         order: Order,

@@ -1,0 +1,187 @@
+"""What `nilo measure` does with its options: find the target, run, show, keep, and choose the exit code."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from random import Random
+from types import FrameType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from nilometer.core.errors import NiloError, SpecError
+from nilometer.core.group import Group
+from nilometer.core.record import Record
+from nilometer.core.run import Run, new_id
+from nilometer.core.spec import Spec, to_toml
+from nilometer.experiment.measure import ALONE, Behind, Place, Stop, lost, measure
+from nilometer.metrics import slo
+
+from .machine import group_object, run_object
+from .progress import Progress
+from .session import Session
+from .spec_options import headers_given, resolve, without_secrets
+
+if TYPE_CHECKING:
+    from nilometer.archive.protocol import Archive
+
+Headers = tuple[tuple[str, str], ...]
+TakeRecords = Callable[[Iterator[Record]], None]
+
+
+class Found(NamedTuple):
+    """The target, ready to be measured."""
+
+    spec: Spec
+    headers: Headers
+    behind: Behind | None
+
+
+def run_measure(target: str | None, session: Session, given: dict[str, Any]) -> int:
+    """One test, or K of the same in a group; returns the exit code of the contract."""
+    with ExitStack() as stack:
+        archive = None if given["no_archive"] else stack.enter_context(open_archive_of(session))
+        take_records = stack.enter_context(_records_file(given["records"]))
+        found = stack.enter_context(_found(target, session, given, archive))
+        stop = stack.enter_context(interrupts())
+        runs, group = _repeat(found, session, given, archive, stop, take_records)
+    show(runs, group, session, archived=archive is not None)
+    return exit_code(runs, session)
+
+
+@contextmanager
+def open_archive_of(session: Session) -> Iterator[Archive]:
+    """The archive the session names; opened before anything is measured, so that a bad place shows at once."""
+    from nilometer.archive.store import open_archive
+
+    with open_archive(session.archive_url) as archive:
+        yield archive
+
+
+@contextmanager
+def _found(target: str | None, session: Session, given: dict[str, Any], archive: Archive | None) -> Iterator[Found]:
+    from nilometer.engines import embedded
+
+    base = _like(given["like"], session, archive) if given["like"] else None
+    spec = resolve(target or "", given, base)
+    headers = headers_given(spec, given, os.environ)
+    spec = without_secrets(spec)
+    if embedded.names_engine(spec.target):
+        with embedded.launch_spec(spec.target, tell=session.progress) as engine:
+            behind = Behind(engine.url, engine.facts, engine.model, engine.pid)
+            yield Found(spec, (*headers, *engine.headers.items()), behind)
+    else:
+        yield Found(spec, headers, None)
+
+
+def _like(ref: str, session: Session, archive: Archive | None) -> Spec:
+    if archive is None:
+        with open_archive_of(session) as opened:
+            return _like(ref, session, opened)
+    return archive.get(archive.resolve(ref)).spec
+
+
+def _repeat(
+    found: Found,
+    session: Session,
+    given: dict[str, Any],
+    archive: Archive | None,
+    stop: Stop,
+    take_records: TakeRecords | None,
+) -> tuple[list[Run], str | None]:
+    random = Random()  # noqa: S311 - names, not secrets
+    times = given["repeat"]
+    group = new_id(random) if times > 1 else None
+    if group is not None and archive is not None:
+        spec = to_toml(found.spec)
+        archive.put_group(Group(id=group, type="repeat", started_wall_ns=time.time_ns(), spec=spec))
+    runs: list[Run] = []
+    for i in range(times):
+        with Progress(session.words, quiet=session.quiet) as progress:
+            run = measure(
+                found.spec,
+                found.headers,
+                runs=archive,
+                watch=progress,
+                stop=stop,
+                place=Place(group=group, order=i) if group else ALONE,
+                behind=found.behind,
+                keep_text=given["keep_text"],
+                random=random,
+                take_records=take_records,
+            )
+        runs.append(run)
+        if stop.asked:
+            break
+    return runs, group
+
+
+@contextmanager
+def interrupts() -> Iterator[Stop]:
+    """Ctrl-C (or SIGTERM) once: drain what is in flight; twice: cancel it. The handlers are put back on leaving."""
+    stop = Stop()
+
+    def asked(_number: int, _frame: FrameType | None) -> None:
+        stop.asked += 1
+
+    before = {number: signal.signal(number, asked) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def _records_file(path: str | None) -> Iterator[TakeRecords | None]:
+    """Where --records go: opened first, so that a bad path shows before the load; slug `file_unwritable`."""
+    if path is None:
+        yield None
+        return
+    from nilometer.report.raw_record import record_line
+
+    try:
+        with Path(path).open("wb") as file:
+            yield lambda records: file.writelines(map(record_line, records))
+    except OSError as fault:
+        raise SpecError("file_unwritable", file=path, detail=fault.strerror or str(fault)) from None
+
+
+def show(runs: Sequence[Run], group: str | None, session: Session, *, archived: bool) -> None:
+    """The result on stdout: one run's screen, or one after the other for a group."""
+    from nilometer.report.build import run_document
+
+    machine = run_object(runs[0]) if group is None else group_object(group, "repeat", runs)
+    session.emit(
+        machine, lambda: "\n\n".join(session.render(run_document(r, session.words, archived=archived)) for r in runs)
+    )
+
+
+def exit_code(runs: Sequence[Run], session: Session) -> int:
+    """The first that applies of 130, 3, 4, 1, 0 over all runs; a lost target or a dead worker is said on stderr."""
+    if any(run.phases.interrupted and run.health.death is None for run in runs):
+        return 130
+    for run in runs:
+        fault = _fault(run)
+        if fault is not None:
+            session.fail(fault)
+            return fault.exit_code
+    if any(run.verdict == "inadmissible" for run in runs):
+        return 4
+    return 1 if any(_missed(run) for run in runs) else 0
+
+
+def _fault(run: Run) -> NiloError | None:
+    from nilometer.core.errors import EngineError
+
+    if run.health.death is not None:
+        return EngineError("worker_died", detail=run.health.death, run=run.id)
+    return lost(run)
+
+
+def _missed(run: Run) -> bool:
+    bounds = slo.parse(run.spec.slo) if run.spec.slo else []
+    return any(held.met is False for held in slo.met(bounds, run.summary))

@@ -1,0 +1,207 @@
+"""The options that make a Spec, as one table, and how they go over a TOML file's values: flag > TOML > default."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+import msgspec
+
+from nilometer.core.errors import SpecError
+from nilometer.core.spec import Spec, from_toml, from_tree, to_tree
+
+from .values import HEADER, LABEL, LIMITS, RAMP, SECONDS, SHARE
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+_AT = {
+    "model": ("model",),
+    "api": ("api",),
+    "no_stream": ("stream",),
+    "no_probe": ("probe",),
+    "slo": ("slo",),
+    "concurrency": ("load", "concurrency"),
+    "rate": ("load", "rate_per_s"),
+    "arrivals": ("load", "arrivals"),
+    "ramp": ("load", "ramp_s"),
+    "warmup": ("load", "warmup_s"),
+    "duration": ("load", "duration_s"),
+    "requests": ("load", "requests"),
+    "window": ("load", "window"),
+    "drain": ("load", "drain_s"),
+    "max_total_tokens": ("load", "max_total_tokens"),
+    "max_error_rate": ("load", "max_error_rate"),
+    "workers": ("load", "workers"),
+    "input_tokens": ("prompts", "input_tokens"),
+    "output_tokens": ("prompts", "output_tokens"),
+    "shared_prefix": ("prompts", "shared_prefix_tokens"),
+    "prompt_seed": ("prompts", "seed"),
+    "temperature": ("sampling", "temperature"),
+    "top_p": ("sampling", "top_p"),
+    "seed": ("sampling", "seed"),
+    "api_key_env": ("http", "api_key_env"),
+    "proxy": ("http", "proxy"),
+    "insecure": ("http", "insecure"),
+    "service": ("labels", "service"),
+    "service_version": ("labels", "service_version"),
+    "model_version": ("labels", "model_version"),
+    "quantisation": ("labels", "quantisation"),
+}
+"""Option -> where its value stands in the Spec."""
+
+GUIDE = {"warmup_s": 60.0, "duration_s": 180.0, "window": "guide"}
+
+_OPTIONS = (
+    click.option("--model", help="Model name; asked from the server where it serves one."),
+    click.option(
+        "-c", "--concurrency", type=click.IntRange(1, 100_000), help="Closed loop: N in flight.  [default: 1]"
+    ),
+    click.option("--rate", type=click.FloatRange(0, min_open=True), help="Open loop: R requests/s."),
+    click.option("--arrivals", metavar="KIND", help="Open loop: poisson or constant.  [default: poisson]"),
+    click.option("--ramp", type=RAMP, help="Spread of the opening wave.  [default: auto, one mean E2E]"),
+    click.option(
+        "--input-tokens",
+        metavar="D",
+        help="128 | uniform:64,256 | lognormal:MEDIAN,P95 | empirical:FILE.  [default: 512]",
+    ),
+    click.option("--output-tokens", metavar="D", help="The same for answers.  [default: 128]"),
+    click.option("--requests", type=click.IntRange(1), help="Stop after N measured requests instead of a duration."),
+    click.option("--warmup", type=SECONDS, help="Load before the measured stretch.  [default: 60s]"),
+    click.option("--duration", type=SECONDS, help="Length of the measured stretch.  [default: 180s]"),
+    click.option("--window", metavar="auto|A..B", help="Seconds from the end of the warm-up.  [default: auto]"),
+    click.option("--procedure", type=click.Choice(["guide"]), help="Warm-up 60 s, measured 180 s, window 60..180."),
+    click.option("--no-stream", is_flag=True, help="Ask for whole answers; TTFT and TPOT are then unknown."),
+    click.option("--api", metavar="NAME", help="auto, chat or completions.  [default: auto]"),
+    click.option("--temperature", metavar="T", help='Sampling temperature, or "none" to leave it out.  [default: 0]'),
+    click.option("--top-p", type=click.FloatRange(0, 1), help="Nucleus sampling."),
+    click.option("--seed", type=int, help="The server's sampling seed."),
+    click.option("--shared-prefix", type=click.IntRange(0), help="Tokens that all prompts begin with.  [default: 0]"),
+    click.option("--prompt-seed", type=int, help="Seed of lengths and texts.  [default: 0]"),
+    click.option("--extra-body", metavar="JSON|@FILE", help="More keys for every request."),
+    click.option("--slo", metavar="BOUNDS", help='Such as "ttft_p95<=500ms,tpot_p95<=50ms".'),
+    click.option("--max-error-rate", type=SHARE, help="More errors make the run inadmissible.  [default: 1%]"),
+    click.option("--max-total-tokens", type=click.IntRange(1), help="Stop when so many tokens were used."),
+    click.option("--timeout", type=LIMITS, help="[default: connect=10s,first=none,idle=120s,total=600s]"),
+    click.option("--drain", type=SECONDS, help="How long requests may take to end afterwards.  [default: 60s]"),
+    click.option("--service", help="What the run is filed under."),
+    click.option("--service-version", help="Its version."),
+    click.option("--model-version", help="The model's version."),
+    click.option("--quantisation", help="The model's precision."),
+    click.option("--label", "labels", type=LABEL, multiple=True, help="More labels, K=V; may repeat."),
+    click.option("--workers", type=click.IntRange(1, 64), help="Load processes.  [default: 1]"),
+    click.option("--no-probe", is_flag=True, help="Send nothing but the load itself."),
+    click.option(
+        "--header", "headers", type=HEADER, multiple=True, help="Header K:V; may repeat; its value is never stored."
+    ),
+    click.option("--api-key-env", metavar="NAME", help="Variable that holds the API key."),
+    click.option("--proxy", metavar="URL", help="HTTP proxy; proxy variables are ignored unless given."),
+    click.option("--insecure", is_flag=True, help="Accept any TLS certificate."),
+)
+
+
+def spec_options(command: Command) -> Command:
+    """Add all options of a Spec to a command."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def resolve(target: str, given: dict[str, Any], base: Spec | None = None) -> Spec:
+    """The frozen Spec of `target` (an address, or a TOML file) and the options given; `base` is what --like repeats."""
+    if base is None and target.endswith(".toml"):
+        base = _read(target)
+    tree: dict[str, Any] = to_tree(base) if base is not None else {"target": target}
+    if base is not None and target and not target.endswith(".toml"):
+        tree["target"] = target
+    _lay_over(tree, given)
+    load = tree.setdefault("load", {})
+    if load.get("concurrency") is not None and load.get("rate_per_s") is not None:
+        _choose_loop(load, given)
+    if load.get("concurrency") is None and load.get("rate_per_s") is None:
+        load["concurrency"] = 1
+    return from_tree(tree, "options")
+
+
+def _choose_loop(load: dict[str, Any], given: dict[str, Any]) -> None:
+    """A flag decides over a file's other kind of loop; two flags, or two keys in a file, are refused."""
+    by_flag = [name for name in ("concurrency", "rate") if given.get(name) is not None]
+    if len(by_flag) != 1:
+        raise SpecError("two_loops")
+    load.pop("rate_per_s" if by_flag == ["concurrency"] else "concurrency")
+
+
+def _lay_over(tree: dict[str, Any], given: dict[str, Any]) -> None:
+    for name, path in _AT.items():
+        value = given.get(name)
+        if value is None or value is False or (name == "ramp" and value == "auto"):
+            continue
+        if name in ("no_stream", "no_probe"):
+            value = False
+        _put(tree, path, _temperature(str(value)) if name == "temperature" else value)
+    if given.get("procedure") == "guide":
+        tree.setdefault("load", {}).update(GUIDE)
+    if given.get("timeout"):
+        tree.setdefault("timeouts", {}).update(given["timeout"])
+    if given.get("extra_body"):
+        _put(tree, ("sampling", "extra_body"), extra_body(given["extra_body"]))
+    for key, value in given.get("labels", ()):
+        _put(tree, ("labels", "extra", key), value)
+    for key, _ in given.get("headers", ()):
+        _put(tree, ("http", "headers", key), "***")
+
+
+def _put(tree: dict[str, Any], path: tuple[str, ...], value: Any) -> None:
+    for key in path[:-1]:
+        tree = tree.setdefault(key, {})
+    tree[path[-1]] = value
+
+
+def _temperature(text: str) -> float | str:
+    try:
+        return "none" if text == "none" else float(text)
+    except ValueError:
+        raise SpecError("temperature_invalid", value=text) from None
+
+
+def extra_body(text: str) -> dict[str, Any]:
+    """JSON, or @FILE that holds it; slug `extra_body_invalid`."""
+    if text.startswith("@"):
+        text = _text(text[1:])
+    try:
+        body = json.loads(text)
+    except ValueError as fault:
+        raise SpecError("extra_body_invalid", detail=str(fault)) from None
+    if not isinstance(body, dict):
+        raise SpecError("extra_body_invalid", detail="not a JSON object")
+    return body
+
+
+def _read(path: str) -> Spec:
+    return from_toml(_text(path), path)
+
+
+def _text(path: str) -> str:
+    try:
+        return Path(path).read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as fault:
+        raise SpecError("file_unreadable", file=path, detail=str(fault)) from None
+
+
+def headers_given(spec: Spec, given: dict[str, Any], environment: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """The real header values, kept out of the Spec: --header, TOML headers, the API key of --api-key-env."""
+    headers = {**spec.http.headers, **dict(given.get("headers", ()))}
+    if spec.http.api_key_env:
+        key = environment.get(spec.http.api_key_env)
+        if key is None:
+            raise SpecError("api_key_missing", variable=spec.http.api_key_env)
+        headers["Authorization"] = f"Bearer {key}"
+    return tuple(headers.items())
+
+
+def without_secrets(spec: Spec) -> Spec:
+    """The Spec with header values as `***`: what may be stored."""
+    http = msgspec.structs.replace(spec.http, headers=dict.fromkeys(spec.http.headers, "***"))
+    return msgspec.structs.replace(spec, http=http)

@@ -1,0 +1,93 @@
+"""Values as they are typed: durations, shares, key-value pairs. A value that cannot be is refused with what could."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Literal
+
+import click
+
+_SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+_SPAN = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(us|ms|s|m|h)?")
+
+
+class Seconds(click.ParamType[float]):
+    """A time: 60s, 500ms, 2m; a bare number is seconds."""
+
+    name = "time"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        if isinstance(value, int | float):
+            return float(value)
+        found = _SPAN.fullmatch(str(value).strip())
+        if found is None:
+            self.fail(f"{value!r} is no time: write 60s, 500ms or 2m", param, ctx)
+        return float(found[1]) * _SECONDS[found[2] or "s"]
+
+
+class RampSeconds(Seconds):
+    """A time, or `auto`, which is None."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return "auto" if value == "auto" else super().convert(value, param, ctx)
+
+
+class Share(click.ParamType[float]):
+    """A share: 1% or 0.01."""
+
+    name = "share"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        if isinstance(value, int | float):
+            return float(value)
+        text = str(value).strip()
+        try:
+            share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+        except ValueError:
+            share = -1.0
+        if not 0 <= share <= 1:
+            self.fail(f"{value!r} is no share: write 1% or 0.01", param, ctx)
+        return share
+
+
+class Limits(click.ParamType[dict[str, Any]]):
+    """Timeouts by name: connect=10s,first=none,idle=120s,total=600s."""
+
+    name = "limits"
+    _NAMES = ("connect", "first", "idle", "total")
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> dict[str, Any]:
+        if isinstance(value, dict):
+            return value
+        limits: dict[str, float | Literal["none"]] = {}
+        for piece in str(value).split(","):
+            name, _, text = piece.strip().partition("=")
+            if name not in self._NAMES or not text:
+                self.fail(f"{piece!r}: write any of connect=10s,first=none,idle=120s,total=600s", param, ctx)
+            limits[f"{name}_s"] = "none" if text == "none" else Seconds().convert(text, param, ctx)
+        return limits
+
+
+class Pair(click.ParamType[tuple[str, str]]):
+    """A pair: K:V or K=V, by the separator it is made with."""
+
+    def __init__(self, separator: str) -> None:
+        self.name = f"key{separator}value"
+        self._separator = separator
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
+        if isinstance(value, tuple):
+            return value[0], value[1]
+        key, mark, text = str(value).partition(self._separator)
+        if not mark or not key.strip() or "\n" in text or "\r" in text:
+            # The value may be a secret: it is not said back.
+            self.fail(f"write KEY{self._separator}VALUE", param, ctx)
+        return key.strip(), text.strip()
+
+
+SECONDS = Seconds()
+RAMP = RampSeconds()
+SHARE = Share()
+LIMITS = Limits()
+HEADER = Pair(":")
+LABEL = Pair("=")

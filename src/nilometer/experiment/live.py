@@ -1,0 +1,106 @@
+"""How a run stands while it goes on: what the journals hold so far and what the workers count."""
+
+from __future__ import annotations
+
+from collections import deque
+from pathlib import Path
+from statistics import median
+
+import msgspec
+import numpy as np
+
+from nilometer.core.clock import NS_PER_MS, NS_PER_S
+from nilometer.core.record import Phase, Record
+from nilometer.load.journal import Tail
+from nilometer.metrics.quantiles import percentile
+from nilometer.metrics.request import tpot_ns, ttft_ns
+
+_RECENT = 2000
+"""Latencies are of the latest requests of the phase, at most so many."""
+_RATE_WINDOW_S = 10.0
+
+
+class Live(msgspec.Struct, frozen=True, kw_only=True):
+    """How a run stands. `elapsed_s` and `total_s` are of the phase; `total_s` is None where a count ends it."""
+
+    phase: Phase
+    elapsed_s: float
+    total_s: float | None = None
+    ttft_ms_p50: float | None = None
+    ttft_ms_p95: float | None = None
+    tpot_ms_p50: float | None = None
+    frames_per_s: float | None = None
+    tokens_per_s: float | None = None
+    in_flight: int = 0
+    n: int = 0
+    """Requests of the phase that ended well."""
+    errors: int = 0
+    steady_since_s: float | None = None
+
+
+class Observer:
+    """Follows the journals of a run. `tokens` counts all that was asked and answered so far, for a budget."""
+
+    def __init__(self, journals: list[Path]) -> None:
+        self._tails = [Tail(path) for path in journals]
+        self._phase: Phase = "warmup"
+        self._ttft: deque[float] = deque(maxlen=_RECENT)
+        self._tpot: deque[float] = deque(maxlen=_RECENT)
+        self._ok = 0
+        self._errors = 0
+        self._frames: deque[tuple[int, int]] = deque()
+        self._ended: deque[tuple[int, int]] = deque()
+        self.tokens = 0
+
+    def close(self) -> None:
+        for tail in self._tails:
+            tail.close()
+
+    def look(self, phase: Phase, now_ns: int, frames: int, in_flight: int) -> Live:
+        """Take in what is new and say how it stands; `elapsed_s` is filled by the caller."""
+        if phase != self._phase:
+            self._begin(phase)
+        for tail in self._tails:
+            for entry in tail.new():
+                if isinstance(entry, Record):
+                    self._add(entry)
+        self._frames.append((now_ns, frames))
+        while self._frames[0][0] < now_ns - _RATE_WINDOW_S * NS_PER_S and len(self._frames) > 2:
+            self._frames.popleft()
+        ttft = np.sort(np.asarray(self._ttft, dtype=np.float64))
+        return Live(
+            phase=phase,
+            elapsed_s=0.0,
+            ttft_ms_p50=percentile(ttft, 50),
+            ttft_ms_p95=percentile(ttft, 95),
+            tpot_ms_p50=median(self._tpot) if self._tpot else None,
+            frames_per_s=self._frame_rate(),
+            in_flight=in_flight,
+            n=self._ok,
+            errors=self._errors,
+        )
+
+    def _begin(self, phase: Phase) -> None:
+        """A new phase: its figures are its own; in the drain those of the measured stretch stay."""
+        self._phase = phase
+        if phase == "measured":
+            self._ttft.clear()
+            self._tpot.clear()
+            self._ok = self._errors = 0
+
+    def _add(self, record: Record) -> None:
+        self.tokens += (record.prompt_tokens or 0) + (record.output_tokens or 0)
+        if record.outcome in ("error", "incomplete"):
+            self._errors += 1
+        if record.outcome != "ok":
+            return
+        self._ok += 1
+        ttft, tpot = ttft_ns(record), tpot_ns(record)
+        if ttft is not None:
+            self._ttft.append(ttft / NS_PER_MS)
+        if tpot is not None:
+            self._tpot.append(tpot / NS_PER_MS)
+
+    def _frame_rate(self) -> float | None:
+        (t0, f0), (t1, f1) = self._frames[0], self._frames[-1]
+        return (f1 - f0) * NS_PER_S / (t1 - t0) if t1 > t0 else None

@@ -1,0 +1,318 @@
+"""One load test, start to end: probe, load, figures, findings, archive. What was measured is never lost on the way."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from random import Random
+from typing import NamedTuple, Protocol, TypeVar
+
+import msgspec
+
+from nilometer import __version__
+from nilometer.core.clock import NS_PER_S
+from nilometer.core.environment import EngineFacts, Environment, ModelFacts
+from nilometer.core.errors import ArchiveError, TargetError
+from nilometer.core.finding import Finding
+from nilometer.core.record import Phase, Record
+from nilometer.core.run import Health, Phases, Run, Runs, new_id
+from nilometer.core.spec import Spec, to_tree
+from nilometer.core.summary import Memory
+from nilometer.load import journal
+from nilometer.load.counters import Field
+from nilometer.load.crew import Crew
+from nilometer.load.health import merged
+from nilometer.load.order import Go
+from nilometer.metrics import slo, window
+from nilometer.metrics.summary import summarise
+from nilometer.metrics.validity import judge
+from nilometer.telemetry.machine import read_client, read_machine
+from nilometer.telemetry.process import listening_pid
+from nilometer.telemetry.sampler import MemorySampler
+from nilometer.workload import arrivals
+
+from .approach import Approach, Headers, approach
+from .live import Live, Observer
+from .orders import Share, orders, tokens_foretold
+from .places import allow_sockets, journal_folder, shares
+
+Facts = TypeVar("Facts", EngineFacts, ModelFacts)
+
+_LOOK_S = 0.25
+_LOST_AFTER = 50
+"""Connect failures in a row, with none between them that worked, after which the target counts as lost."""
+
+
+class Watch(Protocol):
+    """Who looks on while a run goes on."""
+
+    def before(self, spec: Spec, *, api: str, now_wall_s: float, tokens: int | None = None) -> None: ...
+
+    def update(self, live: Live) -> None: ...
+
+
+class Stop:
+    """How often the user asked to stop: once = drain, twice = cancel."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+
+class Place(NamedTuple):
+    """Where a run stands in its group."""
+
+    group: str | None = None
+    role: str | None = None
+    level: str | None = None
+    order: int | None = None
+    parent: str | None = None
+
+
+ALONE = Place()
+
+
+class Behind(NamedTuple):
+    """What is known of the engine behind the target when we launched it ourselves."""
+
+    url: str
+    engine: EngineFacts
+    model: ModelFacts
+    pid: int
+
+
+def measure(
+    spec: Spec,
+    headers: Headers,
+    *,
+    runs: Runs | None,
+    watch: Watch,
+    stop: Stop,
+    place: Place = ALONE,
+    behind: Behind | None = None,
+    keep_text: bool = False,
+    random: Random | None = None,
+    take_records: Callable[[Iterator[Record]], None] | None = None,
+) -> Run:
+    """Run one load test and file it. Raises TargetError and SpecError before anything was sent under load.
+
+    `take_records` is handed all records once, in order of ending. The journals are removed when everything that was
+    to be kept is kept; until then they hold the run, and an ArchiveError `archive_failed` names them.
+    """
+    check(spec)
+    allow_sockets(spec.load.concurrency or 0)
+    random = random or Random()  # noqa: S311 - names, not secrets
+    way = approach(spec, headers, address=behind.url if behind else spec.target, salt=new_id(random))
+    run_id = new_id(random)
+    files = shares(run_id, spec.load.workers, journal_folder())
+    environment = _environment(way, behind)
+    _open_journals(run_id, way.spec, files, environment, place)
+    pid = behind.pid if behind else listening_pid(way.endpoint.host, way.endpoint.port)
+    watch.before(way.spec, api=way.api, now_wall_s=time.time(), tokens=_foretold(way))
+    with MemorySampler(pid) as memory:
+        phases, health = _load(way, files, watch, stop, keep_text)
+    run = _conclude(run_id, way, environment, files, phases, health, memory.peaks(), place)
+    journals = [share.journal for share in files]
+    if take_records is not None:
+        take_records(journal.records(journals))
+    if runs is not None:
+        _file(run, runs, journals)
+    for path in journals:
+        path.unlink(missing_ok=True)
+    return run
+
+
+def check(spec: Spec) -> None:
+    """Refuse what cannot be understood before anything is sent: SLO, window, arrivals, lengths."""
+    if spec.slo:
+        slo.parse(spec.slo)
+    window.rule_of(spec.load)
+    if spec.load.rate_per_s is not None:
+        arrivals.pacer(spec.load.arrivals, spec.load.rate_per_s, Random(0))  # noqa: S311 - only looked at
+
+
+def _foretold(way: Approach) -> int | None:
+    return tokens_foretold(way.spec, way.mean_e2e_s, way.mean_input_tokens, way.mean_output_tokens)
+
+
+def _environment(way: Approach, behind: Behind | None) -> Environment:
+    engine, model = way.engine, way.model
+    if behind is not None:
+        engine = _joined(behind.engine, engine)
+        model = _joined(behind.model, model)
+    return Environment(machine=read_machine(), engine=engine, model=model, client=read_client())
+
+
+def _joined(first: Facts, second: Facts) -> Facts:
+    """The first's facts; the second's where the first has none."""
+    known = {k: v for k, v in msgspec.structs.asdict(first).items() if v is not None}
+    return msgspec.structs.replace(second, **known)
+
+
+def _open_journals(run_id: str, spec: Spec, files: list[Share], environment: Environment, place: Place) -> None:
+    for i, share in enumerate(files):
+        header = journal.Header(
+            run=run_id,
+            worker=i,
+            workers=len(files),
+            spec=to_tree(spec),
+            environment=environment,
+            started_wall_ns=time.time_ns(),
+            tool_version=__version__,
+            group=place.group,
+            role=place.role,
+            level=place.level,
+            order=place.order,
+        )
+        journal.create(share.journal, header)
+
+
+def _load(way: Approach, files: list[Share], watch: Watch, stop: Stop, keep_text: bool) -> tuple[Phases, Health]:
+    told = orders(way.spec, way, files, keep_text=keep_text)
+    observer = Observer([share.journal for share in files])
+    try:
+        with Crew(told, way.calls) as crew:
+            crew.wait_ready()
+            go = crew.go()
+            _follow(crew, go, way.spec, observer, watch, stop)
+            deaths = [worker.process.wait() for worker in crew.workers]
+    finally:
+        observer.close()
+        for share in files:
+            share.counters.unlink(missing_ok=True)
+    return _ends(files, way.spec, go, deaths)
+
+
+def _follow(crew: Crew, go: Go, spec: Spec, observer: Observer, watch: Watch, stop: Stop) -> None:
+    """Look on until every worker has ended; pass on the user's wish to stop, the budget's, a lost target's."""
+    told = 0
+    drained = False
+    while crew.running:
+        crew.check()
+        now = time.monotonic_ns()
+        phase, elapsed_s, total_s = _phase(spec, go, now, crew)
+        live = observer.look(phase, now, crew.total(Field.FRAMES), crew.total(Field.IN_FLIGHT))
+        watch.update(msgspec.structs.replace(live, elapsed_s=elapsed_s, total_s=total_s))
+        if stop.asked > told:
+            told = stop.asked
+            crew.drain("interrupted") if told == 1 else crew.cancel()
+        if not drained and (why := _reason_to_stop(spec, crew, observer)):
+            crew.drain(why)
+            drained = True
+        time.sleep(_LOOK_S)
+
+
+def _reason_to_stop(spec: Spec, crew: Crew, observer: Observer) -> str | None:
+    budget = spec.load.max_total_tokens
+    if budget is not None and observer.tokens >= budget:
+        return "budget"
+    lost_after = max(_LOST_AFTER, 3 * (spec.load.concurrency or 1))
+    return "target_lost" if crew.total(Field.CONNECT_FAILURES_IN_A_ROW) >= lost_after else None
+
+
+def _phase(spec: Spec, go: Go, now_ns: int, crew: Crew) -> tuple[Phase, float, float | None]:
+    """(phase, seconds in it, its length or None where a count or the drain ends it)."""
+    load = spec.load
+    at_s = (now_ns - go.start_ns) / NS_PER_S
+    if at_s < load.warmup_s:
+        return "warmup", max(at_s, 0.0), load.warmup_s
+    if load.requests is not None:
+        measured = crew.total(Field.MEASURED_STARTED) < load.requests
+        return ("measured" if measured else "drain"), at_s - load.warmup_s, None
+    if at_s < load.warmup_s + load.duration_s:
+        return "measured", at_s - load.warmup_s, load.duration_s
+    return "drain", at_s - load.warmup_s - load.duration_s, load.drain_s
+
+
+def _ends(files: list[Share], spec: Spec, go: Go, deaths: list[int]) -> tuple[Phases, Health]:
+    """Borders and health from the trailers; for a worker that left none, from what its journal tells."""
+    trailers = [_trailer(share.journal) for share in files]
+    whole = [trailer for trailer in trailers if trailer is not None]
+    if len(whole) == len(trailers):
+        return _span([t.phases for t in whole]), merged([t.health for t in whole])
+    death = f"status {next(status for status, trailer in zip(deaths, trailers, strict=True) if trailer is None)}"
+    phases = [t.phases for t in whole] or [_phases_without(files, spec, go)]
+    health = merged([t.health for t in whole]) if whole else Health()
+    return _span(phases), msgspec.structs.replace(health, death=death)
+
+
+def _trailer(path: Path) -> journal.Trailer | None:
+    return next((entry for entry in journal.read(path) if isinstance(entry, journal.Trailer)), None)
+
+
+def _phases_without(files: list[Share], spec: Spec, go: Go) -> Phases:
+    ends = [record.end_ns or 0 for record in journal.records([share.journal for share in files])]
+    end = max([*ends, go.start_ns])
+    measured = go.start_ns + round(spec.load.warmup_s * NS_PER_S)
+    stop = end if spec.load.requests is not None else measured + round(spec.load.duration_s * NS_PER_S)
+    return Phases(
+        started_wall_ns=go.started_wall_ns,
+        start_ns=go.start_ns,
+        measured_ns=min(measured, end),
+        stop_ns=min(stop, end),
+        end_ns=end,
+        interrupted=True,
+    )
+
+
+def _span(phases: list[Phases]) -> Phases:
+    """The borders of all workers together."""
+    return msgspec.structs.replace(
+        phases[0],
+        stop_ns=max(p.stop_ns for p in phases),
+        end_ns=max(p.end_ns for p in phases),
+        interrupted=any(p.interrupted for p in phases),
+        cut_at_drain_limit=any(p.cut_at_drain_limit for p in phases),
+    )
+
+
+def _conclude(
+    run_id: str,
+    way: Approach,
+    environment: Environment,
+    files: list[Share],
+    phases: Phases,
+    health: Health,
+    memory: Memory,
+    place: Place,
+) -> Run:
+    summary = summarise(_records(files), way.spec, phases, health, memory)
+    verdict, findings = judge(summary, way.spec, phases, health)
+    client = read_client(health.event_loop)
+    return Run(
+        id=run_id,
+        spec=way.spec,
+        environment=msgspec.structs.replace(environment, client=client),
+        phases=phases,
+        health=health,
+        summary=summary,
+        findings=[*findings, *_new(way.findings, findings)],
+        verdict=verdict,
+        tool_version=__version__,
+        **place._asdict(),
+    )
+
+
+def _new(more: list[Finding], there: list[Finding]) -> list[Finding]:
+    known = {finding.slug for finding in there}
+    return [finding for finding in more if finding.slug not in known]
+
+
+def _records(files: list[Share]) -> Iterator[Record]:
+    return journal.records([share.journal for share in files])
+
+
+def _file(run: Run, runs: Runs, journals: list[Path]) -> None:
+    """Put the run into the archive; until that has worked the journals stay."""
+    try:
+        runs.put(run, journal.records(journals))
+    except ArchiveError as fault:
+        raise ArchiveError("archive_failed", file=str(journals[0]), why=fault.slug, detail=str(fault)) from None
+
+
+def lost(run: Run) -> TargetError | None:
+    """The error of a run in which nothing could be measured because the target was not there."""
+    counts = run.summary.run_requests
+    if counts.ok == 0 and counts.started and counts.errors.get("connect", 0) == counts.started:
+        return TargetError("target_lost", url=run.spec.target, n=counts.started)
+    return None

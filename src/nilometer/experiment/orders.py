@@ -1,0 +1,100 @@
+"""From a resolved Spec to what each worker is told. Pure: the limits of this machine are asked elsewhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from nilometer.core.clock import NS_PER_S
+from nilometer.core.spec import Limit, Spec, Timeouts
+from nilometer.load.order import Limits, Order
+
+
+class Way(Protocol):
+    """What the probe found out that the workers must know."""
+
+    @property
+    def address(self) -> str: ...
+
+    @property
+    def api(self) -> str: ...
+
+    @property
+    def mean_e2e_s(self) -> float | None: ...
+
+
+class Share(NamedTuple):
+    """One worker's files."""
+
+    journal: Path
+    counters: Path
+
+
+def orders(spec: Spec, way: Way, shares: list[Share], *, keep_text: bool) -> list[Order]:
+    """One Order a worker; the concurrency and a count of requests are split as evenly as they go."""
+    load, n = spec.load, len(shares)
+    return [
+        Order(
+            target=way.address,
+            dialect=way.api,
+            journal=str(share.journal),
+            counters=str(share.counters),
+            worker=i,
+            lanes=None if load.concurrency is None else part(load.concurrency, n, i),
+            ramp_ns=_ns(ramp_s(spec, way.mean_e2e_s)),
+            warmup_ns=_ns(load.warmup_s),
+            duration_ns=None if load.requests is not None else _ns(load.duration_s),
+            requests=None if load.requests is None else part(load.requests, n, i),
+            drain_ns=_ns(load.drain_s),
+            limits=limits(spec.timeouts),
+            insecure=spec.http.insecure,
+            proxy=spec.http.proxy,
+            keep_text=keep_text,
+        )
+        for i, share in enumerate(shares)
+    ]
+
+
+def part(whole: int, n: int, i: int) -> int:
+    """The i-th of n parts of a whole; parts differ by at most one and add up to it."""
+    return whole // n + (1 if i < whole % n else 0)
+
+
+def limits(timeouts: Timeouts) -> Limits:
+    return Limits(
+        connect_ns=_limit_ns(timeouts.connect_s),
+        first_ns=_limit_ns(timeouts.first_s),
+        idle_ns=_limit_ns(timeouts.idle_s),
+        total_ns=_limit_ns(timeouts.total_s),
+    )
+
+
+def ramp_s(spec: Spec, mean_e2e_s: float | None) -> float:
+    """How long the opening wave is spread: as asked, else one mean E2E; never beyond the warm-up."""
+    asked = spec.load.ramp_s
+    wanted = asked if asked is not None else (mean_e2e_s or 0.0)
+    return min(wanted, spec.load.warmup_s) if asked is None else wanted
+
+
+def tokens_foretold(spec: Spec, mean_e2e_s: float | None, input_tokens: float, output_tokens: float) -> int | None:
+    """Tokens in and out that the test will take, from the mean lengths; None while E2E is not known."""
+    load = spec.load
+    each = input_tokens + output_tokens
+    stretch_s = load.warmup_s + (0.0 if load.requests is not None else load.duration_s)
+    if load.rate_per_s is not None:
+        requests = load.rate_per_s * stretch_s
+    elif mean_e2e_s:
+        requests = (load.concurrency or 1) * stretch_s / mean_e2e_s
+    elif load.warmup_s == 0 and load.requests is not None:
+        requests = 0.0
+    else:
+        return None
+    return round((requests + (load.requests or 0)) * each)
+
+
+def _ns(seconds: float) -> int:
+    return round(seconds * NS_PER_S)
+
+
+def _limit_ns(limit: Limit) -> int | None:
+    return None if limit == "none" else _ns(limit)
