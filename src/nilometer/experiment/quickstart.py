@@ -1,0 +1,60 @@
+"""The first baseline: the embedded engine at three loads with mixed lengths, one group, one sentence on what limits it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from random import Random
+
+from nilometer.core.finding import Finding
+from nilometer.core.group import Group
+from nilometer.core.run import Run, Runs, new_id
+from nilometer.core.spec import Load, Prompts, Spec, to_toml
+from nilometer.diagnose.rules import diagnose
+
+from .measure import Behind, Place, Stop, Watch, measure
+
+LEVELS = (1, 4, 8)
+"""Requests in flight: alone, with company, as many as the engine has slots."""
+WARMUP_S = 6.0
+MEASURED_S = 30.0
+INPUT_TOKENS = "uniform:32,256"
+OUTPUT_TOKENS = "uniform:16,96"
+
+
+def spec_of(level: int) -> Spec:
+    """The load test of one level. Short on purpose: the figures are marked as shorter than the guide's."""
+    return Spec(
+        target="embedded",
+        load=Load(concurrency=level, warmup_s=WARMUP_S, duration_s=MEASURED_S, drain_s=30.0),
+        prompts=Prompts(input_tokens=INPUT_TOKENS, output_tokens=OUTPUT_TOKENS),
+    )
+
+
+def quickstart(
+    behind: Behind,
+    headers: tuple[tuple[str, str], ...],
+    *,
+    runs: Runs,
+    watch: Callable[[], Watch],
+    stop: Stop,
+    random: Random,
+) -> tuple[Group, list[Run], Finding]:
+    """Measure the levels in order, file them as one group, and let the first rules of diagnosis speak.
+
+    `watch` makes a new onlooker for each run. An interrupt ends the series; what was measured is filed and judged.
+    """
+    group = Group(
+        id=new_id(random), type="quickstart", started_wall_ns=time.time_ns(), spec=to_toml(spec_of(LEVELS[0]))
+    )
+    runs.put_group(group)
+    done: list[Run] = []
+    for order, level in enumerate(LEVELS):
+        place = Place(group=group.id, role="level", level=str(level), order=order)
+        run = measure(
+            spec_of(level), headers, runs=runs, watch=watch(), stop=stop, place=place, behind=behind, random=random
+        )
+        done.append(run)
+        if stop.asked:
+            break
+    return group, done, diagnose([(int(run.level or 0), run.summary) for run in done])
