@@ -1,0 +1,80 @@
+"""What a rule may look at: the levels of a group as a few figures each, and how they change from level to level.
+
+Taken from Summaries alone. A figure that was not measured is None, and a rule that needs it does not fire.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from nilometer.core.finding import Evidence
+from nilometer.core.summary import Distribution, Summary
+
+
+class Level(NamedTuple):
+    """One load of a group. Latencies are means in ms (sums and Little's law hold for means, not for percentiles)."""
+
+    concurrency: int
+    n: int
+    ttft_ms: float
+    tpot_ms: float
+    e2e_ms: float
+    tokens_per_s: float
+    requests_per_s: float
+    decoding: float
+    """Mean number of streams between first and last token: those in flight less those that wait for their first."""
+
+    @property
+    def name(self) -> str:
+        return str(self.concurrency)
+
+    @property
+    def decoding_share(self) -> float:
+        return self.decoding / self.concurrency
+
+    def figure(self, name: str, unit: str | None = None) -> Evidence:
+        """One of its figures as evidence."""
+        value: float = getattr(self, name)
+        return Evidence(name=name, value=value, unit=unit, n=self.n, level=self.name, source="client")
+
+
+def level_of(concurrency: int, summary: Summary) -> Level | None:
+    """The figures of one load; None where one is lacking (no streaming, no tokens counted, nothing answered)."""
+    ttft, tpot, e2e = (_mean(summary, name) for name in ("ttft", "tpot", "e2e"))
+    tokens, requests = summary.throughput.output_tokens_per_s, summary.throughput.requests_per_s
+    if ttft is None or tpot is None or e2e is None or not e2e or not tokens or not requests:
+        return None
+    achieved = summary.generator.achieved_over_asked
+    in_flight = requests * e2e / 1000 if achieved is None else achieved * concurrency
+    return Level(
+        concurrency=concurrency,
+        n=summary.requests.ok,
+        ttft_ms=ttft,
+        tpot_ms=tpot,
+        e2e_ms=e2e,
+        tokens_per_s=tokens,
+        requests_per_s=requests,
+        decoding=in_flight * (1 - ttft / e2e),
+    )
+
+
+def elasticity(before: Level, after: Level) -> float:
+    """d ln TPOT / d ln N between two levels: 0 = TPOT does not feel the load, 1 = it grows as the load does."""
+    return math.log(after.tpot_ms / before.tpot_ms) / math.log(after.concurrency / before.concurrency)
+
+
+def gain_per_doubling(before: Level, after: Level) -> float:
+    """By what share tokens/s grow when the concurrency doubles, between two levels."""
+    doublings = math.log2(after.concurrency / before.concurrency)
+    return float((after.tokens_per_s / before.tokens_per_s) ** (1 / doublings) - 1)
+
+
+def between(name: str, value: float, before: Level, after: Level, unit: str | None = None) -> Evidence:
+    """A figure of the step from one level to another."""
+    n = min(before.n, after.n)
+    return Evidence(name=name, value=value, unit=unit, n=n, level=f"{before.name} -> {after.name}", source="client")
+
+
+def _mean(summary: Summary, name: str) -> float | None:
+    return summary.latency_ms.get(name, Distribution()).mean
