@@ -1,0 +1,109 @@
+"""The machine form of a run: the contract's Summary object, its keys in the contract's order.
+
+Used by every command that prints a run as JSON. Builds plain values, computes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from nilometer import __version__
+from nilometer.core.finding import Finding
+from nilometer.core.run import FORMAT, Run
+from nilometer.core.summary import Distribution, Summary
+
+LATENCIES = (
+    "ttft",
+    "ttfa",
+    "tpot",
+    "itl",
+    "frame_gap",
+    "e2e",
+    "start_lag",
+    "connect",
+    "refill",
+    "ttft_from_sent",
+    "e2e_from_sent",
+)
+"""The contract's order; what a Summary holds beyond it follows in its own."""
+
+
+def head(kind: str) -> dict[str, object]:
+    """What every object begins with."""
+    return {"nilometer": __version__, "format": FORMAT, "kind": kind}
+
+
+def run_object(run: Run) -> dict[str, object]:
+    """The Summary object of one run (kind `run`). What was not measured is None, a latency without any figure too."""
+    summary = run.summary
+    return {
+        **head("run"),
+        "definitions": run.definitions,
+        "run": run.id,
+        "group": run.group,
+        "role": run.role,
+        "origin": run.origin,
+        "started": rfc3339(run.phases.started_wall_ns),
+        "verdict": run.verdict,
+        "findings": [_finding(finding) for finding in run.findings],
+        "spec": msgspec.to_builtins(run.spec),
+        "environment": msgspec.to_builtins(run.environment),
+        "window": msgspec.to_builtins(summary.window),
+        "requests": msgspec.to_builtins(summary.requests),
+        "run_requests": msgspec.to_builtins(summary.run_requests),
+        "latency_from": summary.latency_from,
+        "latency_ms": _latencies(summary),
+        "throughput": msgspec.to_builtins(summary.throughput),
+        "lengths": msgspec.to_builtins(summary.lengths),
+        "generator": _generator(summary),
+        "memory": msgspec.to_builtins(summary.memory),
+        "server": dict(summary.server),
+        "level": run.level,
+        "order": run.order,
+    }
+
+
+def group_object(group: str, kind: str, runs: Sequence[Run], findings: Sequence[Finding] = ()) -> dict[str, object]:
+    """The object of a group (kind `group`): `kind` is its type; knee and greatest load are a sweep's, None here."""
+    return {
+        **head("group"),
+        "group": group,
+        "type": kind,
+        "runs": [run_object(run) for run in runs],
+        "knee": None,
+        "greatest_load": None,
+        "findings": [_finding(finding) for finding in findings],
+    }
+
+
+def rfc3339(wall_ns: int) -> str:
+    """A moment of the wall clock in UTC with milliseconds: `2026-08-14T09:26:53.120Z`."""
+    seconds, rest_ns = divmod(wall_ns, 1_000_000_000)
+    moment = datetime.fromtimestamp(seconds, tz=UTC)
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.{rest_ns // 1_000_000:03}Z"
+
+
+def _finding(finding: Finding) -> dict[str, object]:
+    """The contract's keys, then the parameters of its sentence."""
+    tree: dict[str, Any] = msgspec.to_builtins(finding)
+    params = tree.pop("params")
+    return {**tree, "params": params}
+
+
+def _latencies(summary: Summary) -> dict[str, object]:
+    held = summary.latency_ms
+    names = [*LATENCIES, *(name for name in held if name not in LATENCIES)]
+    return {name: _distribution(held.get(name, Distribution())) for name in names}
+
+
+def _distribution(distribution: Distribution) -> object:
+    return None if distribution == Distribution() else msgspec.to_builtins(distribution)
+
+
+def _generator(summary: Summary) -> dict[str, object]:
+    tree: dict[str, object] = msgspec.to_builtins(summary.generator)
+    return {**tree, "loop_lag_ms": _distribution(summary.generator.loop_lag_ms)}

@@ -1,0 +1,189 @@
+"""What `nilo runs` shows: rows of a list, failures, removals and checks, for the screen and as plain values. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+from nilometer.archive.protocol import Checked, RunRow
+from nilometer.core.run import Run
+from nilometer.report.document import Block, Cell, Column, Document, Foot, Lead, Table
+from nilometer.text import units
+from nilometer.text.i18n import Catalogue
+from nilometer.text.width import columns
+
+from .failures import Failure, Failures
+from .machine import head, rfc3339
+from .session import error_line
+
+_FAILURE_ROWS = 20
+_SUBJECT_COLUMNS = 14
+"""What 80 columns leave for the service or target where all runs are of one year."""
+_DETAIL_COLUMNS = 44
+_VERDICT_MARKS = {"admissible": "", "marked": "?", "inadmissible": "!"}
+
+
+def row_object(row: RunRow) -> dict[str, object]:
+    """A run as a list shows it: a part of its Summary object under the same names, and its tags."""
+    return {
+        "run": row.id,
+        "group": row.group,
+        "level": row.level,
+        "origin": row.origin,
+        "started": rfc3339(row.started_wall_ns),
+        "verdict": row.verdict,
+        "spec": {
+            "target": row.target,
+            "model": row.model,
+            "load": {"concurrency": row.concurrency, "rate_per_s": row.rate_per_s},
+            "labels": {"service": row.service},
+        },
+        "latency_ms": {
+            "ttft": {"p95": row.ttft_p95_ms},
+            "tpot": {"p95": row.tpot_p95_ms},
+            "e2e": {"p95": row.e2e_p95_ms},
+        },
+        "throughput": {"output_tokens_per_s": row.output_tokens_per_s},
+        "records": row.records,
+        "tags": row.tags,
+    }
+
+
+def check_object(checked: Checked) -> dict[str, object]:
+    """The machine form of a check."""
+    problems = [{"slug": problem.slug, "params": problem.params} for problem in checked.problems]
+    return {**head("runs"), "checked": {"runs": checked.runs, "records": checked.records}, "problems": problems}
+
+
+def list_document(rows: list[RunRow], limit: int, archive: str, words: Catalogue) -> Document:
+    """One line a run, within 80 columns. The year shows only where the runs are not all of one."""
+    if not rows:
+        return _lines(words, words.say("screen.runs.none", archive=archive))
+    same_year = len({_moment(row.started_wall_ns).year for row in rows}) == 1
+    legend = [words.say("screen.runs.legend_load"), *_legend(rows, words)]
+    if len(rows) == limit:
+        legend.append(words.say("screen.runs.older", limit=limit))
+    table = Table(columns=_columns(words), rows=[_row(row, same_year) for row in rows], legend=legend)
+    return Document(lang=words.lang, blocks=[table])
+
+
+def _row(row: RunRow, same_year: bool) -> list[Cell]:
+    return [
+        Cell(row.id, _VERDICT_MARKS[row.verdict]),
+        Cell(_moment(row.started_wall_ns).strftime("%m-%d %H:%M" if same_year else "%Y-%m-%d %H:%M")),
+        Cell(load_of(row)),
+        Cell(units.fixed(row.ttft_p95_ms, 1)),
+        Cell(units.fixed(row.tpot_p95_ms, 1)),
+        Cell(units.rate(row.output_tokens_per_s)),
+        Cell(_cut(subject_of(row), _SUBJECT_COLUMNS)),
+    ]
+
+
+def _lines(words: Catalogue, text: str, *more: str) -> Document:
+    blocks: list[Block] = [Foot(text=line) for line in (text, *more)]
+    return Document(lang=words.lang, blocks=blocks)
+
+
+def _columns(words: Catalogue) -> list[Column]:
+
+    return [
+        Column(words.say("screen.runs.run"), "left"),
+        Column(words.say("screen.runs.started"), "left", "UTC"),
+        Column(words.say("screen.runs.load"), "left"),
+        Column("TTFT", "decimal", "p95 ms"),
+        Column("TPOT", "decimal", "p95 ms"),
+        Column("token/s", "decimal"),
+        Column(words.say("screen.runs.service"), "left"),
+    ]
+
+
+def _legend(rows: Iterable[RunRow], words: Catalogue) -> list[str]:
+    verdicts = {row.verdict for row in rows}
+    return [
+        f"{mark} {words.say(f'screen.runs.legend_{verdict}')}"
+        for verdict, mark in _VERDICT_MARKS.items()
+        if mark and verdict in verdicts
+    ]
+
+
+def _moment(wall_ns: int) -> datetime:
+    return datetime.fromtimestamp(wall_ns // 1_000_000_000, tz=UTC)
+
+
+def load_of(row: RunRow) -> str:
+    """`c 16` in flight, or `4.5/s`."""
+    return f"c {row.concurrency or 1}" if row.rate_per_s is None else f"{row.rate_per_s:g}/s"
+
+
+def subject_of(row: RunRow) -> str:
+    """What was measured: the service by its name, else the target without its scheme; then the model."""
+    target = (row.target or "").removeprefix("http://").removeprefix("https://").removesuffix("/")
+    return " · ".join(part for part in (row.service or target, row.model) if part)
+
+
+def _cut(text: str, width: int) -> str:
+    """At most `width` columns, `…` where something was cut off."""
+    if columns(text) <= width:
+        return text
+    while columns(text) >= width:
+        text = text[:-1]
+    return text + "…"
+
+
+def failure_document(run: Run, failures: Failures, words: Catalogue) -> Document:
+    """How many failed, then like ones together: how often, when, what."""
+    if not failures.kinds:
+        return _lines(words, words.say("screen.runs.no_failures", run=run.id))
+    told = words.say("screen.runs.failures", run=run.id, failed=failures.failed, records=failures.records)
+    more = len(failures.kinds) - _FAILURE_ROWS
+    legend = [words.say("screen.runs.failure_more", n=more)] if more > 0 else []
+    table = Table(
+        columns=[
+            Column("n", "right"),
+            Column(words.say("screen.runs.failure_at"), "left", words.say("screen.runs.failure_from")),
+            Column(words.say("screen.runs.failure_kind"), "left"),
+            Column(words.say("screen.runs.failure_detail"), "left"),
+        ],
+        rows=[_failure_row(failure) for failure in failures.kinds[:_FAILURE_ROWS]],
+        legend=legend,
+    )
+    return Document(lang=words.lang, blocks=[Lead(text=told, tone="trouble"), table])
+
+
+def _failure_row(failure: Failure) -> list[Cell]:
+    first, last = units.fixed(failure.first_s, 1), units.fixed(failure.last_s, 1)
+    detail = " ".join(part for part in (str(failure.status or ""), " ".join((failure.detail or "").split())) if part)
+    return [
+        Cell(units.count(failure.n)),
+        Cell(first if first == last else f"{first}..{last}"),
+        Cell(failure.error or failure.outcome),
+        Cell(_cut(detail, _DETAIL_COLUMNS)),
+    ]
+
+
+def removed_document(rows: Iterable[RunRow], words: Catalogue) -> Document:
+    """What is gone, one line a run, so that a slip can at least be named."""
+    return _lines(words, "\n".join(_removed(row, words) for row in rows))
+
+
+def _removed(row: RunRow, words: Catalogue) -> str:
+    line = words.say(
+        "screen.runs.removed",
+        run=row.id,
+        started=units.moment(row.started_wall_ns),
+        what=f"{subject_of(row)}, {load_of(row)}",
+        records=row.records,
+    )
+    gone = words.say("screen.runs.removed_tags", tags=", ".join(row.tags)) if row.tags else ""
+    return f"{line} {gone}".rstrip()
+
+
+def check_document(checked: Checked, archive: str, words: Catalogue) -> Document:
+    """One line where all is whole, else their number and one line for each fault."""
+    if not checked.problems:
+        whole = words.say("screen.runs.whole", archive=archive, runs=checked.runs, records=checked.records)
+        return _lines(words, whole)
+    faults = [error_line(words, problem) for problem in checked.problems]
+    total = words.say("screen.runs.broken", archive=archive, problems=len(faults), runs=checked.runs)
+    blocks: list[Block] = [Lead(text=total, tone="trouble"), *(Foot(text=fault) for fault in faults)]
+    return Document(lang=words.lang, blocks=blocks)

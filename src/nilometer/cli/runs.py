@@ -1,0 +1,107 @@
+"""`nilo runs`: the performance archive from the command line - list, show, rm, check."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from .session import Session, shared_options
+
+
+@click.group()
+def command() -> None:
+    """The performance archive.
+
+    RUN is `latest`, a tag, an id, or the beginning of one id.
+    """
+
+
+@command.command("list")
+@click.option("--limit", default=50, show_default=True, type=click.IntRange(min=1), help="The newest N runs.")
+@click.option("--service", metavar="NAME", help="Only runs of this service.")
+@click.option("--group", metavar="GROUP", help="Only runs of this group.")
+@shared_options
+def list_command(session: Session, limit: int, service: str | None, group: str | None) -> None:
+    """The newest runs first, with their key figures."""
+    from nilometer.archive.store import location, open_archive
+
+    from .machine import head
+    from .run_screens import list_document, row_object
+
+    with open_archive(session.archive_url) as archive:
+        rows = archive.list_runs(limit, service=service, group=group)
+    path = str(location(session.archive_url))
+    machine = {**head("runs"), "runs": [row_object(row) for row in rows]}
+    session.emit(machine, lambda: session.render(list_document(rows, limit, path, session.words)))
+
+
+@command.command("show")
+@click.argument("run")
+@click.option("--errors", is_flag=True, help="The failed requests instead, like ones together.")
+@shared_options
+def show_command(session: Session, run: str, errors: bool) -> None:
+    """The report of one run; --json gives its machine form."""
+    if errors:
+        _show_errors(session, run)
+    else:
+        _show(session, run)
+
+
+def _show(session: Session, ref: str) -> None:
+    from nilometer.archive.store import open_archive
+    from nilometer.report.build import run_document
+
+    from .machine import run_object
+
+    with open_archive(session.archive_url) as archive:
+        run = archive.get(archive.resolve(ref))
+    session.emit(run_object(run), lambda: session.render(run_document(run, session.words, conditions=True)))
+
+
+def _show_errors(session: Session, ref: str) -> None:
+    from nilometer.archive.store import open_archive
+
+    from .failures import gather
+    from .machine import run_object
+    from .run_screens import failure_document
+
+    with open_archive(session.archive_url) as archive:
+        run = archive.get(archive.resolve(ref))
+        failures = gather(archive.records(run.id), run.phases.measured_ns)
+    machine = {**run_object(run), "failed_requests": failures.kinds}
+    session.emit(machine, lambda: session.render(failure_document(run, failures, session.words)))
+
+
+@command.command("rm")
+@click.argument("runs", metavar="RUN...", nargs=-1, required=True)
+@shared_options
+def rm_command(session: Session, runs: tuple[str, ...]) -> None:
+    """Remove runs with their records, tags and notes. An unknown RUN refuses all of them."""
+    from nilometer.archive.store import open_archive
+
+    from .machine import head
+    from .run_screens import removed_document, row_object
+
+    with open_archive(session.archive_url) as archive:
+        rows = [archive.row(run_id) for run_id in dict.fromkeys(archive.resolve(run) for run in runs)]
+        for row in rows:
+            archive.remove(row.id)
+    machine = {**head("runs"), "removed": [row_object(row) for row in rows]}
+    session.emit(machine, lambda: session.render(removed_document(rows, session.words)))
+
+
+@command.command("check")
+@shared_options
+def check_command(session: Session) -> None:
+    """Read everything in the archive and say what is damaged; exit 3 if anything is."""
+    from nilometer.archive.store import location, open_archive
+
+    from .run_screens import check_document, check_object
+
+    with open_archive(session.archive_url) as archive:
+        checked = archive.check()
+    path = str(location(session.archive_url))
+    session.emit(check_object(checked), lambda: session.render(check_document(checked, path, session.words)))
+    if checked.problems:
+        sys.exit(3)
