@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import time
 from asyncio import AbstractEventLoop
+from collections.abc import Callable
 from typing import Protocol
 
 import httptools
 
 from nilometer.core.record import ErrorKind
-from nilometer.net.connection import NO_STAMP, Connection, TlsError, Want
+from nilometer.net.connection import ANCILLARY_BYTES, NO_STAMP, READ_BYTES, Connection, TlsError, Want
 from nilometer.net.inbox import Inbox
 from nilometer.net.route import Route
 
@@ -58,6 +59,7 @@ class Lane:
         "_inbox",
         "_number",
         "_pulse",
+        "_recvmsg",
         "_watching_write",
         "connect_ns",
         "connection",
@@ -75,6 +77,7 @@ class Lane:
         self._inbox = Inbox()
         self._fd = -1
         self._watching_write = False
+        self._recvmsg: Callable[..., tuple[bytes, list[tuple[int, int, bytes]], int, object]] | None = None
         self._fresh = False
         self._number = 0
         self._connecting_ns = 0
@@ -134,6 +137,7 @@ class Lane:
             self.tls_ns = now - self._connecting_ns - self.connect_ns
         assert self.connection is not None  # noqa: S101 - it was just opened
         self.ready = True
+        self._recvmsg = self.connection.plain_recvmsg
         self._fd = self.connection.fileno()
         self._host.loop.add_reader(self._fd, self.readable)
         if self.exchange is not None:
@@ -203,10 +207,14 @@ class Lane:
 
     # -- receiving ----------------------------------------------------------------------------------------------------
 
-    def readable(self) -> None:  # noqa: C901 - runs for every event: a call more would be paid for each
+    def readable(self) -> None:  # noqa: C901, PLR0912 - runs for every event: a call more would be paid for each
         """Read once: stamp, keep, and see whether the response is whole."""
         try:
-            data, stamp = self.connection.receive()  # type: ignore[union-attr]
+            if self._recvmsg is not None:  # without TLS, one call less
+                data, ancillary, _, _ = self._recvmsg(READ_BYTES, ANCILLARY_BYTES)
+                stamp = ancillary[0][2] if ancillary else NO_STAMP
+            else:
+                data, stamp = self.connection.receive()  # type: ignore[union-attr]
         except BlockingIOError:
             return
         except OSError as fault:

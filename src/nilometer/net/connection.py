@@ -11,6 +11,7 @@ import os
 import socket
 import ssl
 import sys
+from collections.abc import Callable
 from enum import IntEnum
 
 from .route import Route
@@ -19,7 +20,7 @@ READ_BYTES = 65536
 SO_TIMESTAMPNS = 35
 """Linux, asm-generic/socket.h; the name is missing in `socket` before 3.13."""
 _STAMP_BYTES = 16
-_ANCILLARY_BYTES = socket.CMSG_SPACE(_STAMP_BYTES) if hasattr(socket, "CMSG_SPACE") else 0
+ANCILLARY_BYTES = socket.CMSG_SPACE(_STAMP_BYTES) if hasattr(socket, "CMSG_SPACE") else 0
 NO_STAMP = b"\xff" * _STAMP_BYTES
 """In place of a kernel stamp that was not there: both halves of the timespec are -1."""
 _TUNNEL_LIMIT = 16384
@@ -83,6 +84,11 @@ class Connection:
         if self._address + 1 < len(self._route.addresses):
             return self._next_socket()
         raise OSError(code, os.strerror(code))
+
+    @property
+    def plain_recvmsg(self) -> Callable[..., tuple[bytes, list[tuple[int, int, bytes]], int, object]] | None:
+        """The socket's own recvmsg, for a reader that must be quick; None where TLS has to be taken off first."""
+        return None if self._tls is not None else self._recvmsg
 
     def fileno(self) -> int:
         return self.sock.fileno()
@@ -165,7 +171,7 @@ class Connection:
 
         Raises BlockingIOError when nothing is there (with TLS: no whole record yet), OSError when it broke.
         """
-        data, ancillary, _, _ = self._recvmsg(READ_BYTES, _ANCILLARY_BYTES)
+        data, ancillary, _, _ = self._recvmsg(READ_BYTES, ANCILLARY_BYTES)
         stamp = ancillary[0][2] if ancillary else NO_STAMP
         if self._tls is not None and data:
             data = self._decrypt(data)
