@@ -1,0 +1,91 @@
+"""Prompts of an asked length, made from a Ruler's pieces; distinct from their first words on unless told otherwise."""
+
+from __future__ import annotations
+
+from random import Random
+
+from .ruler import Ruler
+
+OPENING_WORDS = 3
+
+
+class Maker:
+    """Makes the prompts of one run. Same ruler, seed, salt and index: same prompt.
+
+    `salt` tells runs apart, so that a repeated run does not find its own prompts in the server's prefix cache. Not
+    `unique`: prompts of one length are all the same, in every run. The first `shared_tokens` are common to all prompts.
+    """
+
+    def __init__(
+        self, ruler: Ruler, *, seed: int = 0, salt: str = "", unique: bool = True, shared_tokens: int = 0
+    ) -> None:
+        self._ruler = ruler
+        self._unique = unique
+        self._name = f"{seed}/{salt if unique else ''}"
+        order = self._random("openings")
+        self._starts = order.sample(ruler.starts, len(ruler.starts))
+        self._words = order.sample(ruler.words, len(ruler.words))
+        self._offset = order.randrange(1 << 32)
+        self._smallest = min(unit.tokens for unit in ruler.units)
+        self._shared_tokens = ruler.planned(max(shared_tokens, ruler.least)) if shared_tokens else 0
+        self._shared = self._whole(self._shared_tokens, 0, self._random("shared")) if shared_tokens else ""
+
+    @property
+    def least(self) -> int:
+        """Tokens of the shortest prompt this can make; beside a common prefix one word must be left to differ."""
+        return self._shared_tokens + 1 if self._shared else self._ruler.least
+
+    @property
+    def distinct(self) -> int:
+        """So many prompts in a row differ within the first words of what is not common; after that only further on."""
+        starts = 1 if self._shared else len(self._starts)
+        return starts * int(len(self._words) ** OPENING_WORDS)
+
+    def text(self, tokens: int, index: int) -> str:
+        """Prompt number `index`, of `tokens` tokens as the server counts them; `least` where fewer are asked."""
+        number = index if self._unique else 0
+        random = self._random(str(number))
+        planned = self._ruler.planned(max(tokens, self.least))
+        if not self._shared:
+            return self._whole(planned, number + self._offset, random)
+        rest = self._body(planned - self._shared_tokens, self._opening(number + self._offset), random)
+        return f"{self._shared} {rest}"
+
+    def _random(self, purpose: str) -> Random:
+        return Random(f"{self._name}/{purpose}")  # noqa: S311 - text, not a secret
+
+    def _whole(self, tokens: int, number: int, random: Random) -> str:
+        number, which = divmod(number, len(self._starts))
+        start = self._starts[which]
+        body = self._body(tokens - start.tokens, self._opening(number), random)
+        return f"{start.text} {body}" if body else start.text
+
+    def _opening(self, number: int) -> list[str]:
+        """Words that spell the number, so that two numbers never open alike; the fastest-changing word comes first."""
+        words = []
+        for _ in range(OPENING_WORDS):
+            number, which = divmod(number, len(self._words))
+            words.append(self._words[which])
+        return words
+
+    def _body(self, tokens: int, opening: list[str], random: Random) -> str:
+        """The opening, sentences, the closing; what is left over becomes more words of the opening."""
+        cost, frame = self._ruler.word_tokens, self._ruler.frame
+        spare = tokens - len(opening) * cost - frame.tokens
+        if spare < self._smallest:
+            number = max(0, round(tokens / cost))
+            return " ".join(opening[:number] + random.choices(self._words, k=max(0, number - len(opening))))
+        sentences, spare = self._fill(spare, random)
+        words = opening + random.choices(self._words, k=round(spare / cost))
+        return " ".join([" ".join(words) + ":", *sentences, frame.text])
+
+    def _fill(self, spare: float, random: Random) -> tuple[list[str], float]:
+        """Sentences in random order as long as one fits, none twice before all were offered; and what is left over."""
+        units = self._ruler.units
+        chosen: list[str] = []
+        while spare >= self._smallest:
+            for unit in random.sample(units, len(units)):
+                if unit.tokens <= spare:
+                    chosen.append(unit.text)
+                    spare -= unit.tokens
+        return chosen, spare
