@@ -25,16 +25,20 @@ def command(session: Session) -> None:
     from .measuring import exit_code, interrupts, open_archive_of
     from .progress import Progress
 
-    with open_archive_of(session) as archive, interrupts() as stop, embedded.start(tell=session.progress) as engine:
-        with Progress(session.words, quiet=session.quiet) as progress:
-            group, runs, finding = quickstart(
-                Behind(engine.url, engine.facts, engine.model, engine.pid),
-                tuple(engine.headers.items()),
-                runs=archive,
-                watch=lambda: progress,
-                stop=stop,
-                random=Random(),  # noqa: S311 - names, not secrets
-            )
-    machine = group_object(group.id, "quickstart", runs, [finding])
-    session.emit(machine, lambda: session.render(group_document(runs, group.id, finding, session.words)))
+    with (
+        open_archive_of(session) as archive,
+        interrupts() as stop,
+        embedded.start(tell=session.progress) as engine,
+        Progress(session.words, quiet=session.quiet) as progress,
+    ):
+        group, runs, findings = quickstart(
+            Behind(engine.url, engine.facts, engine.model, engine.pid),
+            tuple(engine.headers.items()),
+            runs=archive,
+            watch=progress,
+            stop=stop,
+            random=Random(),  # noqa: S311 - names, not secrets
+        )
+    machine = group_object(group.id, "quickstart", runs, findings)
+    session.emit(machine, lambda: session.render(group_document(runs, group.id, findings[0], session.words)))
     raise SystemExit(exit_code(runs, session))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from random import Random
 from typing import NamedTuple, Protocol, TypeVar
@@ -14,25 +16,22 @@ from nilometer import __version__
 from nilometer.core.clock import NS_PER_S
 from nilometer.core.environment import EngineFacts, Environment, ModelFacts
 from nilometer.core.errors import ArchiveError, TargetError
-from nilometer.core.finding import Finding
 from nilometer.core.record import Phase, Record
-from nilometer.core.run import Health, Phases, Run, Runs, new_id
+from nilometer.core.run import Run, Runs, new_id
 from nilometer.core.spec import Spec, to_tree
-from nilometer.core.summary import Memory
 from nilometer.load import journal
 from nilometer.load.counters import Field
 from nilometer.load.crew import Crew
-from nilometer.load.health import merged
+from nilometer.load.journal import Header
 from nilometer.load.order import Go
 from nilometer.metrics import slo, window
-from nilometer.metrics.summary import summarise
-from nilometer.metrics.validity import judge
 from nilometer.telemetry.machine import read_client, read_machine
 from nilometer.telemetry.process import listening_pid
 from nilometer.telemetry.sampler import MemorySampler
 from nilometer.workload import arrivals
 
 from .approach import Approach, Headers, approach
+from .conclude import conclude, records
 from .live import Live, Observer
 from .orders import Share, orders, tokens_foretold
 from .places import allow_sockets, journal_folder, shares
@@ -106,19 +105,20 @@ def measure(
     run_id = new_id(random)
     files = shares(run_id, spec.load.workers, journal_folder())
     environment = _environment(way, behind)
-    _open_journals(run_id, way.spec, files, environment, place)
+    header = _header(run_id, way.spec, environment, place)
+    held = _open_journals(header, files)
     pid = behind.pid if behind else listening_pid(way.endpoint.host, way.endpoint.port)
     watch.before(way.spec, api=way.api, now_wall_s=time.time(), tokens=_foretold(way))
-    with MemorySampler(pid) as memory:
-        phases, health = _load(way, files, watch, stop, keep_text)
-    run = _conclude(run_id, way, environment, files, phases, health, memory.peaks(), place)
-    journals = [share.journal for share in files]
-    if take_records is not None:
-        take_records(journal.records(journals))
-    if runs is not None:
-        _file(run, runs, journals)
-    for path in journals:
-        path.unlink(missing_ok=True)
+    with MemorySampler(pid) as memory, held:
+        death = _load(way, files, watch, stop, keep_text)
+        journals = [share.journal for share in files]
+        run = conclude(header, journals, death=death, memory=memory.peaks(), findings=way.findings)
+        if take_records is not None:
+            take_records(records(journals))
+        if runs is not None:
+            _file(run, runs, journals)
+        for path in journals:
+            path.unlink(missing_ok=True)
     return run
 
 
@@ -149,38 +149,50 @@ def _joined(first: Facts, second: Facts) -> Facts:
     return msgspec.structs.replace(second, **known)
 
 
-def _open_journals(run_id: str, spec: Spec, files: list[Share], environment: Environment, place: Place) -> None:
+def _header(run_id: str, spec: Spec, environment: Environment, place: Place) -> Header:
+    return Header(
+        run=run_id,
+        worker=0,
+        workers=spec.load.workers,
+        spec=to_tree(spec),
+        environment=environment,
+        started_wall_ns=time.time_ns(),
+        tool_version=__version__,
+        group=place.group,
+        role=place.role,
+        level=place.level,
+        order=place.order,
+        parent=place.parent,
+    )
+
+
+def _open_journals(header: Header, files: list[Share]) -> ExitStack:
+    """One journal a worker, held until the run is filed."""
+    held = ExitStack()
     for i, share in enumerate(files):
-        header = journal.Header(
-            run=run_id,
-            worker=i,
-            workers=len(files),
-            spec=to_tree(spec),
-            environment=environment,
-            started_wall_ns=time.time_ns(),
-            tool_version=__version__,
-            group=place.group,
-            role=place.role,
-            level=place.level,
-            order=place.order,
-        )
-        journal.create(share.journal, header)
+        held.enter_context(journal.create(share.journal, msgspec.structs.replace(header, worker=i)))
+    return held
 
 
-def _load(way: Approach, files: list[Share], watch: Watch, stop: Stop, keep_text: bool) -> tuple[Phases, Health]:
+def _load(way: Approach, files: list[Share], watch: Watch, stop: Stop, keep_text: bool) -> str:
+    """Put the load on; returns how the workers ended, for a run whose journals do not tell."""
     told = orders(way.spec, way, files, keep_text=keep_text)
     observer = Observer([share.journal for share in files])
     try:
         with Crew(told, way.calls) as crew:
             crew.wait_ready()
-            go = crew.go()
-            _follow(crew, go, way.spec, observer, watch, stop)
-            deaths = [worker.process.wait() for worker in crew.workers]
+            _follow(crew, crew.go(), way.spec, observer, watch, stop)
+            return ending([worker.process.wait() for worker in crew.workers])
     finally:
         observer.close()
         for share in files:
             share.counters.unlink(missing_ok=True)
-    return _ends(files, way.spec, go, deaths)
+
+
+def ending(statuses: list[int]) -> str:
+    """How the first worker that did not end well ended: `SIGKILL`, `exit 4`."""
+    status = next((status for status in statuses if status), 0)
+    return signal.Signals(-status).name if status < 0 else f"exit {status}"
 
 
 def _follow(crew: Crew, go: Go, spec: Spec, observer: Observer, watch: Watch, stop: Stop) -> None:
@@ -224,88 +236,10 @@ def _phase(spec: Spec, go: Go, now_ns: int, crew: Crew) -> tuple[Phase, float, f
     return "drain", at_s - load.warmup_s - load.duration_s, load.drain_s
 
 
-def _ends(files: list[Share], spec: Spec, go: Go, deaths: list[int]) -> tuple[Phases, Health]:
-    """Borders and health from the trailers; for a worker that left none, from what its journal tells."""
-    trailers = [_trailer(share.journal) for share in files]
-    whole = [trailer for trailer in trailers if trailer is not None]
-    if len(whole) == len(trailers):
-        return _span([t.phases for t in whole]), merged([t.health for t in whole])
-    death = f"status {next(status for status, trailer in zip(deaths, trailers, strict=True) if trailer is None)}"
-    phases = [t.phases for t in whole] or [_phases_without(files, spec, go)]
-    health = merged([t.health for t in whole]) if whole else Health()
-    return _span(phases), msgspec.structs.replace(health, death=death)
-
-
-def _trailer(path: Path) -> journal.Trailer | None:
-    return next((entry for entry in journal.read(path) if isinstance(entry, journal.Trailer)), None)
-
-
-def _phases_without(files: list[Share], spec: Spec, go: Go) -> Phases:
-    ends = [record.end_ns or 0 for record in journal.records([share.journal for share in files])]
-    end = max([*ends, go.start_ns])
-    measured = go.start_ns + round(spec.load.warmup_s * NS_PER_S)
-    stop = end if spec.load.requests is not None else measured + round(spec.load.duration_s * NS_PER_S)
-    return Phases(
-        started_wall_ns=go.started_wall_ns,
-        start_ns=go.start_ns,
-        measured_ns=min(measured, end),
-        stop_ns=min(stop, end),
-        end_ns=end,
-        interrupted=True,
-    )
-
-
-def _span(phases: list[Phases]) -> Phases:
-    """The borders of all workers together."""
-    return msgspec.structs.replace(
-        phases[0],
-        stop_ns=max(p.stop_ns for p in phases),
-        end_ns=max(p.end_ns for p in phases),
-        interrupted=any(p.interrupted for p in phases),
-        cut_at_drain_limit=any(p.cut_at_drain_limit for p in phases),
-    )
-
-
-def _conclude(
-    run_id: str,
-    way: Approach,
-    environment: Environment,
-    files: list[Share],
-    phases: Phases,
-    health: Health,
-    memory: Memory,
-    place: Place,
-) -> Run:
-    summary = summarise(_records(files), way.spec, phases, health, memory)
-    verdict, findings = judge(summary, way.spec, phases, health)
-    client = read_client(health.event_loop)
-    return Run(
-        id=run_id,
-        spec=way.spec,
-        environment=msgspec.structs.replace(environment, client=client),
-        phases=phases,
-        health=health,
-        summary=summary,
-        findings=[*findings, *_new(way.findings, findings)],
-        verdict=verdict,
-        tool_version=__version__,
-        **place._asdict(),
-    )
-
-
-def _new(more: list[Finding], there: list[Finding]) -> list[Finding]:
-    known = {finding.slug for finding in there}
-    return [finding for finding in more if finding.slug not in known]
-
-
-def _records(files: list[Share]) -> Iterator[Record]:
-    return journal.records([share.journal for share in files])
-
-
 def _file(run: Run, runs: Runs, journals: list[Path]) -> None:
     """Put the run into the archive; until that has worked the journals stay."""
     try:
-        runs.put(run, journal.records(journals))
+        runs.put(run, records(journals))
     except ArchiveError as fault:
         raise ArchiveError("archive_failed", file=str(journals[0]), why=fault.slug, detail=str(fault)) from None
 

@@ -1,16 +1,15 @@
-"""The first baseline: the embedded engine at three loads with mixed lengths, one group, one sentence on what limits it."""
+"""The first baseline: the embedded engine at three loads of mixed lengths, one sentence on what limits it."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from random import Random
 
 from nilometer.core.finding import Finding
 from nilometer.core.group import Group
 from nilometer.core.run import Run, Runs, new_id
 from nilometer.core.spec import Load, Prompts, Spec, to_toml
-from nilometer.diagnose.rules import diagnose
+from nilometer.diagnose.rules import limits
 
 from .measure import Behind, Place, Stop, Watch, measure
 
@@ -36,13 +35,13 @@ def quickstart(
     headers: tuple[tuple[str, str], ...],
     *,
     runs: Runs,
-    watch: Callable[[], Watch],
+    watch: Watch,
     stop: Stop,
     random: Random,
-) -> tuple[Group, list[Run], Finding]:
+) -> tuple[Group, list[Run], list[Finding]]:
     """Measure the levels in order, file them as one group, and let the first rules of diagnosis speak.
 
-    `watch` makes a new onlooker for each run. An interrupt ends the series; what was measured is filed and judged.
+    An interrupt ends the series; what was measured is filed and judged.
     """
     group = Group(
         id=new_id(random), type="quickstart", started_wall_ns=time.time_ns(), spec=to_toml(spec_of(LEVELS[0]))
@@ -52,9 +51,9 @@ def quickstart(
     for order, level in enumerate(LEVELS):
         place = Place(group=group.id, role="level", level=str(level), order=order)
         run = measure(
-            spec_of(level), headers, runs=runs, watch=watch(), stop=stop, place=place, behind=behind, random=random
+            spec_of(level), headers, runs=runs, watch=watch, stop=stop, place=place, behind=behind, random=random
         )
         done.append(run)
         if stop.asked:
             break
-    return group, done, diagnose([(int(run.level or 0), run.summary) for run in done])
+    return group, done, limits([(int(run.level or 0), run.summary) for run in done])

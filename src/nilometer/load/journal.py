@@ -7,11 +7,12 @@ there: that is what a kill or a full disk leaves. `archive` never reads this; wh
 
 from __future__ import annotations
 
+import fcntl
 import os
 import struct
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 from zlib import crc32
 
 import msgspec
@@ -41,6 +42,7 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     role: str | None = None
     level: str | None = None
     order: int | None = None
+    parent: str | None = None
 
 
 class Trailer(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,15 +62,31 @@ _DECODERS: dict[bytes, msgspec.msgpack.Decoder[Any]] = {
 Entry = Header | Record | Trailer
 
 
-def create(path: Path, header: Header) -> None:
-    """Start a journal with its header; slug `journal_unwritable` (exit 3) when the place cannot be written."""
+def create(path: Path, header: Header) -> BinaryIO:
+    """Start a journal with its header; slug `journal_unwritable` (exit 3) when the place cannot be written.
+
+    The file that is handed back holds the journal for this run: while it is open, `abandoned` says no.
+    """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with open(path, "xb") as file:
-            os.fchmod(file.fileno(), 0o600)
-            file.write(MAGIC + _entry(b"H", header))
+        file = open(path, "xb")  # noqa: SIM115 - handed back open
+        fcntl.flock(file, fcntl.LOCK_SH)
+        os.fchmod(file.fileno(), 0o600)
+        file.write(MAGIC + _entry(b"H", header))
+        file.flush()
     except OSError as fault:
         raise ArchiveError("journal_unwritable", file=str(path), detail=fault.strerror or str(fault)) from None
+    return file
+
+
+def abandoned(path: Path) -> bool:
+    """Whether nobody who could still file this run is alive."""
+    with open(path, "rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return False
+        return True
 
 
 class Writer:
@@ -76,6 +94,7 @@ class Writer:
 
     def __init__(self, path: Path) -> None:
         self._fd = os.open(path, os.O_WRONLY | os.O_APPEND)
+        fcntl.flock(self._fd, fcntl.LOCK_SH)
 
     def record(self, record: Record) -> None:
         """Write one request. Raises OSError (disk full, quota)."""

@@ -1,0 +1,109 @@
+"""From the journals of a run to the Run: borders, health, figures, findings. For a live run and for a lost one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from nilometer.core.clock import NS_PER_S
+from nilometer.core.finding import Finding
+from nilometer.core.record import Record
+from nilometer.core.run import Health, Phases, Run
+from nilometer.core.spec import Spec, from_tree
+from nilometer.core.summary import Memory
+from nilometer.load import journal
+from nilometer.load.health import merged
+from nilometer.load.journal import Header, Trailer
+from nilometer.metrics.summary import summarise
+from nilometer.metrics.validity import judge
+from nilometer.telemetry.machine import read_client
+
+KILLED = "killed"
+"""The death of a worker that nobody saw die."""
+
+
+def records(journals: Sequence[Path]) -> Iterator[Record]:
+    """All records of a run."""
+    return journal.records(list(journals))
+
+
+def conclude(
+    header: Header,
+    journals: Sequence[Path],
+    *,
+    death: str = KILLED,
+    memory: Memory | None = None,
+    findings: Sequence[Finding] = (),
+) -> Run:
+    """The Run that these journals tell. `death` is why a worker left no trailer, `findings` what the probe found."""
+    spec = from_tree(header.spec, "journal")
+    phases, health = _ends(header, spec, journals, death)
+    summary = summarise(records(journals), spec, phases, health, memory or Memory())
+    verdict, judged = judge(summary, spec, phases, health)
+    known = {finding.slug for finding in judged}
+    client = read_client(health.event_loop)
+    return Run(
+        id=header.run,
+        spec=spec,
+        environment=msgspec.structs.replace(header.environment, client=client),
+        phases=phases,
+        health=health,
+        summary=summary,
+        findings=[*judged, *(finding for finding in findings if finding.slug not in known)],
+        verdict=verdict,
+        tool_version=header.tool_version,
+        group=header.group,
+        role=header.role,
+        level=header.level,
+        order=header.order,
+        parent=header.parent,
+    )
+
+
+def _ends(header: Header, spec: Spec, journals: Sequence[Path], death: str) -> tuple[Phases, Health]:
+    """Borders and health from the trailers; where a worker left none, from what the journals tell."""
+    trailers = [_trailer(path) for path in journals]
+    whole = [trailer for trailer in trailers if trailer is not None]
+    if not whole:
+        return _phases_without(header, spec, journals), Health(death=death)
+    health = merged([trailer.health for trailer in whole])
+    if len(whole) < len(trailers):
+        health = msgspec.structs.replace(health, death=death)
+    return _span([trailer.phases for trailer in whole]), health
+
+
+def _trailer(path: Path) -> Trailer | None:
+    return next((entry for entry in journal.read(path) if isinstance(entry, Trailer)), None)
+
+
+def _phases_without(header: Header, spec: Spec, journals: Sequence[Path]) -> Phases:
+    """Borders guessed from the first start and the last end; the warm-up's end by what was asked."""
+    starts, ends = [], []
+    for record in records(journals):
+        if record.start_ns is not None:
+            starts.append(record.start_ns)
+            ends.append(record.end_ns or record.start_ns)
+    start, end = min(starts, default=0), max(ends, default=0)
+    measured = start + round(spec.load.warmup_s * NS_PER_S)
+    stop = end if spec.load.requests is not None else measured + round(spec.load.duration_s * NS_PER_S)
+    return Phases(
+        started_wall_ns=header.started_wall_ns,
+        start_ns=start,
+        measured_ns=min(measured, end),
+        stop_ns=min(stop, end),
+        end_ns=end,
+        interrupted=True,
+    )
+
+
+def _span(phases: Sequence[Phases]) -> Phases:
+    """The borders of all workers together."""
+    return msgspec.structs.replace(
+        phases[0],
+        stop_ns=max(p.stop_ns for p in phases),
+        end_ns=max(p.end_ns for p in phases),
+        interrupted=any(p.interrupted for p in phases),
+        cut_at_drain_limit=any(p.cut_at_drain_limit for p in phases),
+    )
