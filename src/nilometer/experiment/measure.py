@@ -30,7 +30,7 @@ from nilometer.telemetry.process import listening_pid
 from nilometer.telemetry.sampler import MemorySampler
 from nilometer.workload import arrivals
 
-from .approach import Approach, Headers, approach
+from .approach import Approach, Headers, approach, length_mix
 from .conclude import conclude, records
 from .live import Live, Observer
 from .orders import Share, orders, tokens_foretold
@@ -127,6 +127,8 @@ def check(spec: Spec) -> None:
     if spec.slo:
         slo.parse(spec.slo)
     window.rule_of(spec.load)
+    length_mix(spec.prompts.input_tokens)
+    length_mix(spec.prompts.output_tokens)
     if spec.load.rate_per_s is not None:
         arrivals.pacer(spec.load.arrivals, spec.load.rate_per_s, Random(0))  # noqa: S311 - only looked at
 

@@ -1,0 +1,113 @@
+"""Before the load: the probe's answers, or without it what can be said unasked, made into calls and a resolved Spec."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from nilometer.core.environment import EngineFacts, ModelFacts
+from nilometer.core.errors import SpecError
+from nilometer.core.finding import Finding
+from nilometer.core.record import Call
+from nilometer.core.spec import Spec
+from nilometer.load.probe import ProbeResult, probe, unprobed
+from nilometer.net.endpoint import Endpoint, mask_url, parse
+from nilometer.net.route import resolve
+from nilometer.workload import lengths
+from nilometer.workload.lengths import Distribution
+from nilometer.workload.plan import calls
+
+Headers = tuple[tuple[str, str], ...]
+
+
+class Approach(NamedTuple):
+    """All that a load test needs to know of its target.
+
+    `spec` has the model and the API filled in and no secret in it; `address` is where the workers send.
+    """
+
+    spec: Spec
+    endpoint: Endpoint
+    address: str
+    api: str
+    calls: Iterator[Call]
+    mean_e2e_s: float | None
+    mean_input_tokens: float
+    mean_output_tokens: float
+    engine: EngineFacts
+    model: ModelFacts
+    findings: list[Finding]
+
+
+def approach(spec: Spec, headers: Headers, *, address: str, salt: str) -> Approach:
+    """Probe `address` (unless the spec forbids it) and make ready. `salt` sets this run's prompts apart from others'.
+
+    Raises what `load.probe`, `workload.plan.calls` and `workload.lengths.parse` raise.
+    """
+    endpoint = parse(address)
+    inputs, outputs = length_mix(spec.prompts.input_tokens), length_mix(spec.prompts.output_tokens)
+    if endpoint.authorization and "authorization" not in {name.lower() for name, _ in headers}:
+        headers = (*headers, ("Authorization", endpoint.authorization))
+    route = resolve(endpoint, insecure=spec.http.insecure, proxy=spec.http.proxy)
+    if spec.probe:
+        found = probe(endpoint, spec, dict(headers), input_tokens=inputs, output_tokens=outputs)
+    else:
+        found = unprobed(endpoint, spec)
+    made = calls(
+        spec,
+        found.ruler,
+        body=found.bodies(spec),
+        host=endpoint.host_header,
+        target=route.target(found.path),
+        headers=headers,
+        salt=salt,
+        input_tokens=inputs,
+        output_tokens=outputs,
+        context_tokens=found.context_tokens,
+    )
+    return Approach(
+        spec=_resolved(spec, found),
+        endpoint=endpoint,
+        address=address,
+        api=found.api,
+        calls=made,
+        mean_e2e_s=found.mean_e2e_s,
+        mean_input_tokens=inputs.mean(),
+        mean_output_tokens=outputs.mean(),
+        engine=found.engine,
+        model=found.model,
+        findings=list(found.findings),
+    )
+
+
+def _resolved(spec: Spec, found: ProbeResult) -> Spec:
+    """The spec with what the probe chose, as it is stored: --like then asks for the same."""
+    target = mask_url(spec.target) if "://" in spec.target else spec.target
+    return msgspec.structs.replace(spec, target=target, api=found.api, model=found.terms.model)
+
+
+def length_mix(text: str) -> Distribution:
+    """The lengths that these words name; the file of `empirical:FILE` is read here, one count a line.
+
+    Refuses as `lengths.parse` does, and `lengths_file` with the line that is no count.
+    """
+    file = lengths.empirical_file(text)
+    return lengths.parse(text, values=None if file is None else _counts(file))
+
+
+def _counts(file: str) -> list[int]:
+    try:
+        lines = Path(file).read_text("utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as fault:
+        raise SpecError("file_unreadable", file=file, detail=str(fault)) from None
+    counts = []
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        if not line.strip().isdigit():
+            raise SpecError("lengths_file", file=file, line=number, text=line[:40])
+        counts.append(int(line))
+    return counts
