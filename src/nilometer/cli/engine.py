@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import click
 
-from nilometer.core.errors import EngineError, Param
+from nilometer.core.errors import EngineError
 
 from .session import Session, shared_options
 
@@ -20,8 +19,6 @@ if TYPE_CHECKING:
 
 _PRECISIONS = click.Choice(["Q4_0", "Q8_0", "F16"], case_sensitive=False)
 _WATCH_S = 0.2
-_QUIET_S = 5.0
-_CLEAR_LINE = "\r\x1b[K"
 
 
 @click.group(help="Engines nilometer can launch: list, prepare, start, show.")
@@ -48,8 +45,7 @@ def list_engines(session: Session) -> None:
 def prepare(session: Session, precision: str, model_file: str | None) -> None:
     from nilometer.engines.prepare import prepare as make_ready
 
-    with Progress(session) as progress:
-        made = make_ready(precision, model_file=model_file, tell=progress)
+    made = make_ready(precision, model_file=model_file, tell=session.progress)
     session.emit({**_envelope("engine_model"), **_model(made)}, lambda: _say_prepared(session, made))
 
 
@@ -74,7 +70,6 @@ def start(
 ) -> None:
     from nilometer.engines import embedded
 
-    progress = Progress(session)
     try:
         with embedded.start(
             spec=spec,
@@ -83,13 +78,12 @@ def start(
             slots=slots,
             context_tokens_per_slot=context,
             port=port,
-            tell=progress,
+            tell=session.progress,
         ) as engine:
-            progress.close()
             session.emit({**_envelope("engine"), **_running(engine)}, lambda: _say_running(session, engine))
             _watch(engine)
     except KeyboardInterrupt:
-        progress.close()
+        return
 
 
 @command.command(help="What the embedded engine would be: program, version, flags, model, where its files lie.")
@@ -113,38 +107,6 @@ def show(session: Session) -> None:
         "log_folder": str(process.log_folder()),
     }
     session.emit(machine, lambda: _showing(machine))
-
-
-class Progress:
-    """Shows what an engine tells, on stderr: one line rewritten on a terminal, else a line every few seconds."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
-        self._terminal = sys.stderr.isatty()
-        self._word = ""
-        self._shown_s = 0.0
-
-    def __enter__(self) -> Progress:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def __call__(self, word: str, /, **params: Param) -> None:
-        now_s = time.monotonic()
-        if self._session.quiet or (
-            word == self._word and now_s - self._shown_s < (0.1 if self._terminal else _QUIET_S)
-        ):
-            return
-        line = self._session.words.say(f"screen.{word}", **params)
-        click.echo(_CLEAR_LINE + line if self._terminal else line, err=True, nl=not self._terminal)
-        self._word, self._shown_s = word, now_s
-
-    def close(self) -> None:
-        """Leave the line as if nothing had been there."""
-        if self._terminal and self._word:
-            click.echo(_CLEAR_LINE, err=True, nl=False)
-        self._word = ""
 
 
 def _watch(engine: LaunchedEngine) -> None:
@@ -235,7 +197,10 @@ def _say_running(session: Session, engine: LaunchedEngine) -> str:
 
 
 def _showing(machine: Mapping[str, object]) -> str:
+    """The machine form as lines: its own keys, so that both say the same."""
     rows = [(name, value) for name, value in machine.items() if name not in ("nilometer", "format", "kind")]
-    return "\n".join(
-        f"{name:<14} {' '.join(value) if isinstance(value, list) else value or '-'}" for name, value in rows
-    )
+    return "\n".join(f"{name:<14} {_line(value) or '-'}" for name, value in rows)
+
+
+def _line(value: object) -> str:
+    return " ".join(value) if isinstance(value, list) else str(value or "")

