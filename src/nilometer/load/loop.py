@@ -57,6 +57,7 @@ class LoadLoop:
         self._unopened = 0
         self._settled = 0
         self._accepting = False
+        self._due_set = False
         self._in_flight = 0
         self._measured_started = 0
         self._started = 0
@@ -135,12 +136,14 @@ class LoadLoop:
             self._hungry.append(lane)
 
     def _schedule_next(self) -> None:
-        """Put the next call of an open loop on the agenda."""
+        """Put the next call of an open loop on the agenda, unless it is there already."""
         call = self._supply.peek()
-        if call is not None and self._accepting:
+        if call is not None and self._accepting and not self._due_set:
+            self._due_set = True
             self._agenda.at(self._start_ns + (call.due_ns or 0), self._begin_due)
 
     def _begin_due(self) -> None:
+        self._due_set = False
         call = self._supply.take() if self._accepting else None
         if call is None:
             return

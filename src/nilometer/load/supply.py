@@ -18,7 +18,7 @@ _READ_BYTES = 262144
 
 
 class Supply:
-    """A store of Calls. `on_more` is told when calls came while somebody had asked in vain."""
+    """A store of Calls. `on_more` is told when calls came into an empty store, when it is filled, and at the end."""
 
     def __init__(self, loop: AbstractEventLoop, pipe: socket.socket, low: int) -> None:
         self._loop = loop
@@ -80,7 +80,7 @@ class Supply:
             return
         except OSError:
             data = b""
-        was_empty = not self._calls
+        was_empty, was_filled = not self._calls, self.filled
         if data:
             for body in self._unpacker.feed(data):
                 self._calls.extend(as_calls(body))
@@ -89,5 +89,5 @@ class Supply:
             self.ended = True
         if len(self._calls) >= 2 * self._low:
             self._read_off()
-        if was_empty or self.ended:
+        if was_empty or self.filled != was_filled or self.ended:
             self.on_more()
