@@ -12,9 +12,6 @@ from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TextIO
 
-import msgspec
-
-from nilometer.core.record import Phase
 from nilometer.core.spec import Spec
 from nilometer.text import units
 from nilometer.text.i18n import Catalogue
@@ -24,25 +21,9 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.live import Live as Screen
 
+    from nilometer.experiment.live import Live
+
 PLAIN_EVERY_S = 10.0
-
-
-class Live(msgspec.Struct, frozen=True, kw_only=True):
-    """How a run stands. `elapsed_s` and `total_s` are of the phase; `total_s` is None where a count ends it."""
-
-    phase: Phase
-    elapsed_s: float
-    total_s: float | None = None
-    ttft_ms_p50: float | None = None
-    ttft_ms_p95: float | None = None
-    tpot_ms_p50: float | None = None
-    frames_per_s: float | None = None
-    tokens_per_s: float | None = None
-    in_flight: int = 0
-    n: int = 0
-    """Requests of the phase that ended well."""
-    errors: int = 0
-    steady_since_s: float | None = None
 
 
 class Progress:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from nilometer.core.finding import Finding
 from nilometer.core.run import Run
@@ -11,27 +11,25 @@ from nilometer.text.i18n import Catalogue
 from . import facts, loads, notes, table
 from .document import Document, Foot
 from .lead import group_lead, run_lead
-
-
-def short(run_id: str) -> str:
-    """The first letters of an id, as a command takes it."""
-    return run_id[:6]
+from .notes import short
 
 
 def run_document(run: Run, words: Catalogue, *, archived: bool = True, conditions: bool = False) -> Document:
     """The screen after a run: verdict, one table with the facts beside it, notes, where the run lies.
 
-    `conditions` puts target, model, load and start before the other facts, for a reader who did not start the run.
+    `conditions` is for a reader who did not start the run: target, model, load and start before the other facts, and
+    every note there is.
     """
-    lead, told = run_lead(run, words)
+    lead, told = run_lead(run, words, archived)
     rows = [*(facts.conditions(run, words) if conditions else []), *facts.of(run, words)]
+    most = len(run.findings) if conditions else notes.HANDFUL
     return Document(
         lang=words.lang,
         blocks=[
             lead,
             table.of(run.summary, words),
             facts.block(rows),
-            *notes.blocks([run], words, without=told),
+            *notes.blocks([run], words, told=told, archived=archived, most=most),
             _run_foot(run, words, archived),
         ],
     )
@@ -44,13 +42,13 @@ def group_document(
 
     `finding` is the diagnosis of the group, None where the rules abstain. An inadmissible run stands before it.
     """
-    lead, told = group_lead(runs, finding, words)
+    lead, told = group_lead(runs, finding, words, archived)
     return Document(
         lang=words.lang,
         blocks=[
             lead,
             loads.table(runs, words),
-            *notes.blocks(runs, words, without=told, cause=finding),
+            *notes.blocks(runs, words, told=told, archived=archived, cause=finding),
             _group_foot(runs, group, words, archived),
         ],
     )
@@ -59,23 +57,34 @@ def group_document(
 def _run_foot(run: Run, words: Catalogue, archived: bool) -> Foot:
     if not archived:
         return Foot(text=words.say("screen.foot.not_archived"))
-    ref, load = short(run.id), run.spec.load
-    commands = [f"nilo runs show {ref} --errors"] if run.summary.requests.error else []
+    return Foot(
+        text=words.say("screen.foot.run", run=run.id), lead=words.say("screen.foot.next"), commands=list(_steps(run))
+    )
+
+
+def _steps(run: Run) -> Iterator[str]:
+    """What to do next: look at the failures, mend what made the run unfit, else a longer run, else the next load."""
+    ref, load = short(run), run.spec.load
+    if run.summary.requests.error or run.summary.requests.incomplete:
+        yield f"nilo runs show {ref} --errors"
     if run.summary.generator.verdict == "limited":
-        commands.append("nilo doctor")
+        yield "nilo doctor"
+    elif run.verdict == "inadmissible" or run.phases.interrupted:
+        yield f"nilo measure --like {ref}"
+    elif any(finding.slug == "short_of_guide" for finding in run.findings):
+        yield f"nilo measure --like {ref} --procedure guide"
     elif load.rate_per_s is not None:
-        commands.append(f"nilo measure --like {ref} --rate {load.rate_per_s * 2:g}")
-    elif load.concurrency is not None:
-        commands.append(f"nilo measure --like {ref} -c {load.concurrency * 2}")
-    return Foot(text=words.say("screen.foot.run", run=run.id), lead=words.say("screen.foot.next"), commands=commands)
+        yield f"nilo measure --like {ref} --rate {load.rate_per_s * 2:g}"
+    else:
+        yield f"nilo measure --like {ref} -c {(load.concurrency or 1) * 2}"
 
 
 def _group_foot(runs: Sequence[Run], group: str, words: Catalogue, archived: bool) -> Foot:
     if not archived:
         return Foot(text=words.say("screen.foot.not_archived"))
-    ids = ", ".join(short(run.id) for run in runs)
+    ids = ", ".join(short(run) for run in runs)
     commands = [
-        f"nilo runs show {short(runs[-1].id)}",
+        f"nilo runs show {short(runs[-1])}",
         "nilo measure embedded -c 16",
         "nilo measure http://127.0.0.1:8000 -c 16",
     ]

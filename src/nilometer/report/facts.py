@@ -6,11 +6,12 @@ from collections.abc import Iterator, Sequence
 
 from nilometer.core.run import Run
 from nilometer.core.summary import Counts, Length, Lengths, Summary
+from nilometer.metrics import slo
 from nilometer.text import units
 from nilometer.text.i18n import Catalogue
 
 from .document import Fact, Facts
-from .table import ESTIMATE, estimated
+from .table import ESTIMATE, MARK, estimated
 
 
 def block(rows: Sequence[Fact]) -> Facts:
@@ -26,7 +27,8 @@ def of(run: Run, words: Catalogue) -> list[Fact]:
         ("requests", _requests(summary.requests, words)),
         ("tokens", _tokens(summary, words)),
         ("rate", units.rate(summary.throughput.requests_per_s)),
-        ("goodput", _goodput(run, words)),
+        ("slo", _slo(run, words)),
+        ("goodput", _goodput(summary, words)),
         ("input", _input(summary.lengths, words)),
         ("output", _output(summary.lengths, words)),
         ("generator", _generator(summary, words)),
@@ -55,6 +57,12 @@ def load(run: Run, words: Catalogue) -> str:
     return words.say("screen.load_open", rate=asked.rate_per_s, arrivals=asked.arrivals)
 
 
+def measured(held: slo.Held) -> str:
+    """The figure a bound of the SLO was held against, in the bound's unit, with the mark of too few samples."""
+    show = {"ms": units.latency, "share": units.percent, "per_s": units.rate}[held.bound.unit]
+    return show(held.value) + (MARK if held.marked else "")
+
+
 def _engine(run: Run) -> str | None:
     engine = run.environment.engine
     known = [part for part in (engine.name, engine.version or engine.build) if part]
@@ -77,16 +85,21 @@ def _window(run: Run, words: Catalogue) -> str:
 
 
 def _requests(counts: Counts, words: Catalogue) -> str:
-    parts = [words.say("screen.requests.ok", n=counts.ok)]
-    parts += [f"{units.count(n)} {kind}" for kind, n in sorted(counts.errors.items(), key=lambda item: -item[1])]
-    unnamed = counts.error - sum(counts.errors.values())
-    others = (("error", unnamed), ("incomplete", counts.incomplete), ("cancelled", counts.cancelled - counts.censored))
-    parts += [
-        words.say(f"screen.requests.{name}", n=n) for name, n in (*others, ("censored", counts.censored)) if n > 0
-    ]
+    """Answered, failed by kind, ended by us."""
     failed = counts.error + counts.incomplete
-    share = words.say("screen.share", share=failed / counts.started) if failed and counts.started else ""
-    return words.say("screen.list_join").join(parts) + share
+    text = words.say("screen.requests.ok", n=counts.ok)
+    if failed and counts.started:
+        kinds = words.say("screen.list_join").join(_failures(counts, words))
+        text += words.say("screen.requests.failed", share=failed / counts.started, kinds=kinds)
+    ours = (("cancelled", counts.cancelled - counts.censored), ("censored", counts.censored))
+    return text + "".join(words.say(f"screen.requests.{name}", n=n) for name, n in ours if n > 0)
+
+
+def _failures(counts: Counts, words: Catalogue) -> Iterator[str]:
+    """Each kind with its number, the most frequent first; `error` for those without a kind."""
+    yield from (f"{units.count(n)} {kind}" for kind, n in sorted(counts.errors.items(), key=lambda item: -item[1]))
+    others = (("error", counts.error - sum(counts.errors.values())), ("incomplete", counts.incomplete))
+    yield from (words.say(f"screen.requests.{name}", n=n) for name, n in others if n > 0)
 
 
 def _tokens(summary: Summary, words: Catalogue) -> str:
@@ -100,10 +113,25 @@ def _tokens(summary: Summary, words: Catalogue) -> str:
     return text + (words.say("screen.tokens_lost", n=made.tokens_lost) if made.tokens_lost else "")
 
 
-def _goodput(run: Run, words: Catalogue) -> str | None:
+def _slo(run: Run, words: Catalogue) -> str | None:
+    """Each bound of the SLO beside the measured figure, those that were missed first."""
     if run.spec.slo is None:
         return None
-    return words.say("screen.goodput", rate=run.summary.throughput.goodput_requests_per_s, slo=run.spec.slo)
+    held = sorted(slo.met(slo.parse(run.spec.slo), run.summary), key=lambda one: _FATES.index(one.met))
+    return words.say("screen.list_join").join(_bound(one, words) for one in held)
+
+
+_FATES = (False, None, True)
+
+
+def _bound(held: slo.Held, words: Catalogue) -> str:
+    fate = "unmeasured" if held.met is None else "met" if held.met else "missed"
+    return words.say(f"screen.slo.{fate}", bound=held.bound.text, value=measured(held))
+
+
+def _goodput(summary: Summary, words: Catalogue) -> str | None:
+    rate = summary.throughput.goodput_requests_per_s
+    return None if rate is None else words.say("screen.goodput", rate=rate)
 
 
 def _input(lengths: Lengths, words: Catalogue) -> str:
@@ -138,12 +166,15 @@ def _sources(lengths: Lengths, words: Catalogue) -> Iterator[str]:
 def _generator(summary: Summary, words: Catalogue) -> str:
     generator = summary.generator
     seen = [
-        words.say("screen.generator.cpu", share=generator.cpu_share),
-        words.say("screen.generator.shared", share=generator.shared_reads_share),
+        words.say(f"screen.generator.{name}", share=share)
+        for name, share in (("cpu", generator.cpu_share), ("shared", generator.shared_reads_share))
+        if share is not None
     ]
     if generator.achieved_over_asked is not None and generator.achieved_over_asked < 0.98:
         seen.append(words.say("screen.generator.achieved", share=generator.achieved_over_asked))
     verdict = words.say(f"screen.generator.{generator.verdict}")
+    if not seen:
+        return verdict
     return words.say("screen.generator.all", verdict=verdict, seen=words.say("screen.list_join").join(seen))
 
 

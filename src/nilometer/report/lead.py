@@ -7,47 +7,56 @@ from collections.abc import Sequence
 from nilometer.core.finding import Finding
 from nilometer.core.run import Run
 from nilometer.core.summary import Distribution
+from nilometer.metrics import slo
 from nilometer.text import units
 from nilometer.text.i18n import Catalogue
 
+from . import findings
 from .document import Lead
-from .notes import cause_of, gravest, step_of
+from .facts import measured
+from .notes import level, short
 from .table import ESTIMATE, MARK, estimated
 
 
-def run_lead(run: Run, words: Catalogue) -> tuple[Lead, set[str]]:
+def run_lead(run: Run, words: Catalogue, archived: bool = True) -> tuple[Lead, set[str]]:
     """The sentence of one run, and the slugs it has told, which no note need repeat."""
     if run.verdict == "inadmissible":
-        return _refusal(run, words)
+        return _refusal(run, words.say("screen.lead.refused"), words, archived)
     state = run.verdict if run.verdict == "marked" or not run.summary.window.steady else "steady"
-    what = words.say(f"screen.lead.{state}", what=_achieved(run, words))
-    return Lead(text=what, tone="trouble" if state == "marked" else "plain"), set()
+    missed = _missed(run, words)
+    text = words.say(f"screen.lead.{state}", what=_achieved(run, words) + missed)
+    return Lead(text=text, tone="trouble" if state == "marked" or missed else "plain"), set()
 
 
-def group_lead(runs: Sequence[Run], finding: Finding | None, words: Catalogue) -> tuple[Lead, set[str]]:
+def group_lead(
+    runs: Sequence[Run], finding: Finding | None, words: Catalogue, archived: bool = True
+) -> tuple[Lead, set[str]]:
     """The sentence of a group: what limits the service, or the load at which it could not be measured."""
     refused = [run for run in runs if run.verdict == "inadmissible"]
     if refused:
-        lead, told = _refusal(refused[0], words)
-        at = words.say("screen.lead.at_load", load=level(refused[0]), what=lead.text)
-        return Lead(text=at, tone="trouble"), told
+        head = words.say("screen.lead.refused_at", load=level(refused[0]))
+        return _refusal(refused[0], head, words, archived)
     if finding is None:
         return Lead(text=words.say("screen.lead.limit_unknown")), set()
-    return Lead(text=words.say("screen.lead.limit", what=cause_of(finding, words))), {finding.slug}
+    what = findings.cause(finding, words)
+    if finding.confidence is not None:
+        what = words.say(f"screen.confidence.{finding.confidence}", what=what)
+    return Lead(text=_sentence(words.say("screen.lead.limit", what=what))), {finding.slug}
 
 
-def level(run: Run) -> str:
-    """The load of a run within its group: requests in flight, or requests per second."""
-    load = run.spec.load
-    return run.level or (units.plain(load.rate_per_s) if load.rate_per_s is not None else str(load.concurrency or 1))
+def _sentence(text: str) -> str:
+    """With a capital at its beginning, where the script has capitals."""
+    return text[:1].upper() + text[1:]
 
 
-def _refusal(run: Run, words: Catalogue) -> tuple[Lead, set[str]]:
-    finding = gravest(run.findings)
+def _refusal(run: Run, head: str, words: Catalogue, archived: bool) -> tuple[Lead, set[str]]:
+    finding = findings.gravest(run.findings)
     if finding is None:
-        return Lead(text=words.say("screen.lead.inadmissible_bare"), tone="trouble"), set()
-    text = words.say("screen.lead.inadmissible", cause=cause_of(finding, words, run), step=step_of(finding, words, run))
-    return Lead(text=text, tone="trouble"), {finding.slug}
+        return Lead(text=words.say("screen.lead.bare", head=head), tone="trouble"), set()
+    ref = short(run) if archived else None
+    cause, step = findings.cause_with_evidence(finding, words, ref), findings.step(finding, words, ref)
+    key = "screen.lead.why" if step is None else "screen.lead.why_and_step"
+    return Lead(text=words.say(key, head=head, cause=cause, step=step), tone="trouble"), {finding.slug}
 
 
 def _achieved(run: Run, words: Catalogue) -> str:
@@ -63,6 +72,13 @@ def _achieved(run: Run, words: Catalogue) -> str:
         tokens = units.rate(made.output_tokens_per_s)
         makes = words.say("screen.lead.tokens", tokens=ESTIMATE + tokens if estimated(run.summary) else tokens)
     return words.say("screen.lead.achieved", who=who, gets=_gets(run.summary.latency_ms, words), makes=makes)
+
+
+def _missed(run: Run, words: Catalogue) -> str:
+    """The bounds of the SLO that were not met, with what was measured; nothing where all were."""
+    held = slo.met(slo.parse(run.spec.slo), run.summary) if run.spec.slo else []
+    missed = [f"{one.bound.text}: {measured(one)}" for one in held if one.met is False]
+    return words.say("screen.lead.missed", bounds=words.say("screen.list_join").join(missed)) if missed else ""
 
 
 def _gets(latency: dict[str, Distribution], words: Catalogue) -> str:

@@ -10,7 +10,7 @@ from nilometer.text import units
 from nilometer.text.i18n import Catalogue
 
 from .document import Cell, Column, Table
-from .lead import level
+from .notes import level
 from .table import ESTIMATE, MARK, estimated, figure
 
 _COLUMNS = (("ttft", "p50"), ("ttft", "p95"), ("tpot", "p50"), ("e2e", "p50"))
@@ -28,8 +28,8 @@ def table(runs: Sequence[Run], words: Catalogue) -> Table:
                 Column(f"{words.say(f'short.{name}')} {stat}", "decimal", scale.symbol)
                 for (name, stat), scale in zip(_COLUMNS, scales, strict=True)
             ),
-            Column(words.say("short.tokens_each"), "decimal", "token/s"),
-            Column(words.say("short.tokens_all"), "decimal", "token/s"),
+            Column(words.say("short.tokens_each"), "decimal", words.say("screen.tokens_unit")),
+            Column(words.say("short.tokens_all"), "decimal", words.say("screen.tokens_unit")),
         ],
         rows=[_row(run, scales) for run in runs],
         legend=list(_legend(runs, words)),

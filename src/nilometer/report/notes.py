@@ -1,96 +1,92 @@
-"""Findings as notes: cause, evidence, next step; the gravest first, a handful at most."""
+"""Findings as notes: the gravest first, each slug once, a handful at most."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
-from nilometer.core.errors import Param
-from nilometer.core.finding import Evidence, Finding
+from nilometer.core.finding import Finding
 from nilometer.core.run import Run
 from nilometer.text import units
 from nilometer.text.i18n import Catalogue
 
+from . import findings
 from .document import Note, Notes
 
 HANDFUL = 5
-_SEVERITY = {"high": 0, "medium": 1, "low": 2}
-_KIND = {"validity": 0, "cause": 1, "remedy": 2, "note": 3}
-_FIRST = "generator_limited"
-"""Stands before all else: with it the figures are not the server's."""
 
 
-def blocks(runs: Sequence[Run], words: Catalogue, *, without: set[str], cause: Finding | None = None) -> list[Notes]:
-    """The notes on these runs, each slug once, as one block or none; those in `without` were told already.
+def blocks(
+    runs: Sequence[Run],
+    words: Catalogue,
+    *,
+    told: set[str],
+    archived: bool,
+    cause: Finding | None = None,
+    most: int = HANDFUL,
+) -> list[Notes]:
+    """The notes on these runs as one block or none; `told` are the slugs that the first line has.
 
-    `cause` is the diagnosis of a group whose sentence the first line has: its evidence and step stand first.
+    `cause` is the diagnosis of a group: it stands first, by its evidence and step alone where its sentence was told.
+    Beyond `most` it is only said that there are more, and where.
     """
-    found: dict[str, tuple[Finding, Run]] = {}
+    found: dict[str, list[tuple[Finding, Run]]] = {}
     for run in runs:
         for finding in run.findings:
-            if finding.slug not in without:
-                found.setdefault(finding.slug, (finding, run))
-    rows = [_note(finding, words, run) for finding, run in sorted(found.values(), key=lambda pair: _rank(pair[0]))]
-    if cause is not None:
-        rows.insert(0, _told(cause, words))
+            if finding.slug not in told:
+                found.setdefault(finding.slug, []).append((finding, run))
+    ranked = sorted(found.values(), key=lambda pairs: findings.rank(pairs[0][0]))
+    rows = [] if cause is None else [_diagnosis(cause, cause.slug in told, words)]
+    rows += [_note(pairs, len(runs), words, archived) for pairs in ranked]
     if not rows:
         return []
-    more = len(rows) - HANDFUL
-    rest = words.say("screen.notes_rest", n=more, run=runs[0].id[:6]) if more > 0 else None
-    return [Notes(rows=rows[:HANDFUL], rest=rest)]
+    more = len(rows) - most
+    where = "screen.notes_rest" if archived else "screen.notes_rest_unseen"
+    rest = words.say(where, n=more, run=short(runs[0])) if more > 0 else None
+    return [Notes(rows=rows[:most], rest=rest)]
 
 
-def gravest(findings: Iterable[Finding]) -> Finding | None:
-    """The finding that makes a run inadmissible: the generator's own, else the most severe on validity."""
-    validity = [finding for finding in findings if finding.kind == "validity"]
-    return min(validity, key=_rank) if validity else None
+def short(run: Run) -> str:
+    """A run as a command takes it: the first letters of its id."""
+    return run.id[:6]
 
 
-def cause_of(finding: Finding, words: Catalogue, run: Run | None = None) -> str:
-    """What was found, in one sentence without its full stop."""
-    return words.say(f"finding.{finding.slug}.what", **_params(finding, run))
+def level(run: Run) -> str:
+    """The load of a run within its group: requests in flight, or requests per second."""
+    load = run.spec.load
+    return run.level or (units.plain(load.rate_per_s) if load.rate_per_s is not None else str(load.concurrency or 1))
 
 
-def step_of(finding: Finding, words: Catalogue, run: Run | None = None) -> str:
-    """What to do about it."""
-    return words.say(f"finding.{finding.slug}.next", **_params(finding, run))
-
-
-def _rank(finding: Finding) -> tuple[bool, int, int]:
-    return finding.slug != _FIRST, _SEVERITY[finding.severity], _KIND[finding.kind]
-
-
-def _params(finding: Finding, run: Run | None) -> dict[str, Param]:
-    """A sentence may name the run it is about."""
-    return {"run": run.id[:6] if run else None, **finding.params}
-
-
-def _note(finding: Finding, words: Catalogue, run: Run) -> Note:
+def _note(pairs: Sequence[tuple[Finding, Run]], of_runs: int, words: Catalogue, archived: bool) -> Note:
+    """One slug, told of the first run that has it; in a group with the loads it is true of, unless it is of all."""
+    finding, run = pairs[0]
+    ref = short(run) if archived else None
+    cause = findings.cause(finding, words, ref)
+    alike = [other for one, other in pairs if one.params == finding.params]
+    if len(alike) < of_runs:
+        loads = words.say("screen.list_join").join(level(other) for other in alike)
+        cause = words.say("screen.note_at_load", load=loads, cause=cause)
     return Note(
         slug=finding.slug,
         severity=finding.severity,
-        cause=cause_of(finding, words, run),
-        evidence=_evidence(finding, words),
-        step=step_of(finding, words, run),
+        cause=cause,
+        evidence=findings.evidence(finding, words),
+        step=_step(finding, words, ref),
     )
 
 
-def _told(finding: Finding, words: Catalogue) -> Note:
-    cause = _evidence(finding, words) or cause_of(finding, words)
-    return Note(slug=finding.slug, severity="low", cause=cause, step=step_of(finding, words))
+def _diagnosis(finding: Finding, is_told: bool, words: Catalogue) -> Note:
+    """The diagnosis of a group; its severity says how much it limits, not that something is wrong with the runs."""
+    figures = findings.all_evidence(finding, words) if is_told else findings.evidence(finding, words)
+    cause = findings.cause(finding, words)
+    return Note(
+        slug=finding.slug,
+        severity="low",
+        cause=figures or cause if is_told else cause,
+        evidence=None if is_told else figures,
+        step=_step(finding, words, None),
+    )
 
 
-def _evidence(finding: Finding, words: Catalogue) -> str | None:
-    shown = [_figure(evidence, words) for evidence in finding.evidence]
-    return words.say("screen.list_join").join(shown) or None
-
-
-def _figure(evidence: Evidence, words: Catalogue) -> str:
-    """One figure with its range, its unit and what it was made of."""
-    key = f"evidence.{evidence.name}"
-    name = words.say(key) if key in words else evidence.name
-    text = f"{name} {units.measured(evidence.value, evidence.unit)}"
-    if evidence.lo is not None and evidence.hi is not None:
-        text += f" ({units.measured(evidence.lo, evidence.unit)} - {units.measured(evidence.hi, evidence.unit)})"
-    if evidence.level:
-        text += " " + words.say("screen.evidence_level", level=evidence.level)
-    return text + (f" (n {units.count(evidence.n)})" if evidence.n is not None else "")
+def _step(finding: Finding, words: Catalogue, ref: str | None) -> str | None:
+    step = findings.step(finding, words, ref)
+    return None if step is None else words.say("screen.step", step=step)

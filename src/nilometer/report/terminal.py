@@ -18,8 +18,8 @@ _COMMAND = re.compile(r"`[^`]+`")
 _GAP = "  "
 _SIDE = "   "
 """Between the table and the facts at its side."""
-_LEAST_FACTS = 36
-"""Facts that would have fewer columns than this stand below the table."""
+_MOST_BROKEN = 1
+"""Facts stand beside the table while no more of them than this need a second line."""
 
 Paint = Callable[[str, str], str]
 
@@ -96,11 +96,10 @@ def _decimals(cell: Cell) -> int:
 def _beside(table: list[str], facts: Facts, width: int) -> list[str]:
     """Table and facts side by side where the width allows, else one below the other."""
     left = max(columns(line) for line in table)
-    room = width - left - len(_SIDE)
-    if room < _LEAST_FACTS:
+    beside = _facts(facts, width - left - len(_SIDE))
+    if len(beside) > len(facts.rows) + _MOST_BROKEN or max(map(columns, beside)) > width - left - len(_SIDE):
         return [*table, "", *_facts(facts, width)]
-    pairs = zip_longest(table, _facts(facts, room), fillvalue="")
-    return [pad(one, left) + _SIDE + other for one, other in pairs]
+    return [pad(one, left) + _SIDE + other for one, other in zip_longest(table, beside, fillvalue="")]
 
 
 def _facts(facts: Facts, width: int) -> list[str]:

@@ -59,7 +59,7 @@ def brief(value: float | None) -> str:
 
 
 def percent(share: float | None) -> str:
-    """A share of 1 as percent: `0.5 %`, `11 %`. Neither a rest nor a lack is rounded away: `<0.1 %`, `99.9 %`."""
+    """A share of 1 as percent: `0.5 %`, `1 %`, `11 %`. No rest and no lack is rounded away: `<0.1 %`, `99.9 %`."""
     if share is None or not math.isfinite(share):
         return NOT_MEASURED
     part = share * 100
@@ -67,7 +67,7 @@ def percent(share: float | None) -> str:
         return "<0.1 %" if part > 0 else ">-0.1 %"
     if 99.5 <= part < 100:
         return f"{min(part, 99.9):.1f} %"
-    whole = abs(part) >= 9.95 or part == 0
+    whole = abs(part) >= 9.95 or abs(part - round(part)) < 1e-9
     return f"{fixed(part, 0 if whole else 1)} %"
 
 
@@ -94,7 +94,8 @@ def seconds(value_s: float | None) -> str:
 
 def mean(value: float | None) -> str:
     """A mean length in tokens: whole where it is whole, else one decimal; `514`, `127.6`, `2,610`."""
-    return fixed(value, 0 if value is None or abs(value - round(value)) < 0.05 or abs(value) >= 999.5 else 1)
+    whole = value is None or not math.isfinite(value) or abs(value - round(value)) < 0.05 or abs(value) >= 999.5
+    return fixed(value, 0 if whole else 1)
 
 
 def moment(wall_ns: int) -> str:
@@ -147,12 +148,13 @@ def measured(value: float | str | None, unit: str | None) -> str:
     """A figure of evidence in the unit it is stated in: `ms`, `share` (as percent), `bytes`, or any other as it is."""
     if isinstance(value, str) or value is None:
         return plain(value)
-    if unit is None:
-        return plain(value)
-    return _OF_UNIT[unit](value) if unit in _OF_UNIT else f"{plain(value)} {unit}"
+    if unit in _OF_UNIT:
+        return _OF_UNIT[unit](value)
+    figure = rate(value) if isinstance(value, float) else plain(value)
+    return f"{figure} {unit}" if unit else figure
 
 
-_OF_UNIT: dict[str, Callable[[float | None], str]] = {
+_OF_UNIT: dict[str | None, Callable[[float | None], str]] = {
     "ms": latency,
     "s": seconds,
     "share": percent,
@@ -164,6 +166,7 @@ FORMATS: dict[str, Callable[[float | None], str]] = {
     "count": count,
     "rate": rate,
     "brief": brief,
+    "mean": mean,
     "percent": percent,
     "change": change,
     "latency": latency,

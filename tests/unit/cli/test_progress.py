@@ -8,8 +8,9 @@ from datetime import datetime
 
 import pytest
 
-from nilometer.cli.progress import Live, Progress, figures_line, head_line, plan_line, state_line
+from nilometer.cli.progress import Progress, figures_line, head_line, plan_line, state_line
 from nilometer.core.spec import Load, Prompts, Spec
+from nilometer.experiment.live import Live
 from nilometer.text.i18n import Catalogue
 
 EN, ZH = Catalogue("en"), Catalogue("zh")

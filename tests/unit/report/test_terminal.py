@@ -49,9 +49,15 @@ def test_facts_stand_beside_the_table_where_there_is_room() -> None:
     ]
 
 
-def test_facts_stand_below_the_table_where_there_is_none() -> None:
-    lines = shown(TABLE, FACTS, width=60)
-    assert lines[4:] == ["* few", "", "window    0.0-180.0 s", "requests  610 ok"]
+def test_facts_stand_below_the_table_where_they_would_be_broken() -> None:
+    lines = shown(TABLE, Facts(rows=[*FACTS.rows, Fact("input", "512 asked, 514 got (+0.4 %)")]), width=52)
+    assert lines[4:] == [
+        "* few",
+        "",
+        "window    0.0-180.0 s",
+        "requests  610 ok",
+        "input     512 asked, 514 got (+0.4 %)",
+    ]
 
 
 def test_a_long_fact_goes_on_under_itself() -> None:

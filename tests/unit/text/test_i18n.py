@@ -14,7 +14,7 @@ def test_says_a_sentence_with_its_parameters_in_both_languages() -> None:
 
 def test_a_number_takes_the_form_the_sentence_names() -> None:
     assert Catalogue("en").say("screen.requests.ok", n=2610) == "2,610 ok"
-    assert Catalogue("en").say("screen.share", share=None) == " (-)"
+    assert Catalogue("en").say("screen.off", share=None) == " (-)"
 
 
 def test_a_parameter_may_be_called_key() -> None:

@@ -29,6 +29,8 @@ from nilometer.text import units
         (units.brief, 4.83, "4.8"),
         (units.brief, 0.523, "0.52"),
         (units.percent, 0.005, "0.5 %"),
+        (units.percent, 0.01, "1 %"),
+        (units.percent, 0.0102, "1.0 %"),
         (units.percent, 0.11, "11 %"),
         (units.percent, 0.0, "0 %"),
         (units.percent, 1.0, "100 %"),
@@ -109,7 +111,7 @@ def test_a_moment_names_its_zone() -> None:
 @pytest.mark.parametrize(
     ("value", "unit", "text"),
     [
-        (0.02, "share", "2.0 %"),
+        (0.021, "share", "2.1 %"),
         (1890.0, "ms", "1.89 s"),
         (8, None, "8"),
         (8.04, "requests", "8.04 requests"),
