@@ -1,0 +1,184 @@
+"""The probe: before a load is put on a target, a few small requests find out how to reach, ask and measure it.
+
+Everything it sends is counted; nothing is retried but what a busy target put off. It puts no load on the target and
+draws no conclusion about its speed beyond a first estimate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+import msgspec
+
+from nilometer.core.clock import NS_PER_S
+from nilometer.core.environment import EngineFacts, ModelFacts
+from nilometer.core.finding import Finding
+from nilometer.core.spec import Spec
+from nilometer.net.endpoint import Endpoint
+from nilometer.workload import lengths, ruler
+from nilometer.workload.lengths import Distribution
+from nilometer.workload.plan import check, maker_of
+from nilometer.workload.ruler import Ruler
+
+from .probe_courier import Courier
+from .probe_facts import choose, facts, served
+from .probe_length import SAMPLE, Trial, ask, attempt, counter, measure, read_corpus, template_tokens
+from .probe_talk import FEW_TOKENS, Settled, Talk, apis, open_talk, settle
+from .probe_terms import Terms, bodies, wanted_length_fields
+
+READY_S = 60.0
+TIMEOUT_S = 120.0
+Step = Callable[[str], None]
+"""Told where the probe is: `reach`, `ask`, `lengths`."""
+
+
+class ProbeResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What a load needs to know of its target. None = not found out.
+
+    `path` is the request path of the load. `mean_e2e_s` is the first estimate of a mean request alone on the target;
+    `output_tokens_per_s` of one stream. `requests` were sent, `waited_s` spent on a busy target.
+    """
+
+    terms: Terms
+    path: str
+    ruler: Ruler
+    models: tuple[str, ...] = ()
+    template_tokens: int | None = None
+    context_tokens: int | None = None
+    mean_e2e_s: float | None = None
+    output_tokens_per_s: float | None = None
+    engine: EngineFacts = EngineFacts()
+    model: ModelFacts = ModelFacts()
+    findings: tuple[Finding, ...] = ()
+    requests: int = 0
+    waited_s: float = 0.0
+
+    @property
+    def api(self) -> str:
+        return self.terms.api
+
+    def bodies(self, spec: Spec) -> Callable[[str, int], bytes]:
+        """The request body for (prompt, output tokens), on the terms found."""
+        return bodies(spec, self.terms)
+
+
+def probe(
+    endpoint: Endpoint,
+    spec: Spec,
+    headers: Mapping[str, str],
+    *,
+    input_tokens: Distribution | None = None,
+    output_tokens: Distribution | None = None,
+    text: str = "en",
+    timeout_s: float = TIMEOUT_S,
+    ready_s: float = READY_S,
+    on_step: Step = lambda _: None,
+    courier: Courier | None = None,
+) -> ProbeResult:
+    """Find out how to load `endpoint` as `spec` wants.
+
+    `input_tokens` and `output_tokens` stand in for the spec's words, as they must for empirical lengths; `text` names
+    the corpus; `timeout_s` is for one request, `ready_s` for waiting on a busy target (429, 502, 503) in all.
+
+    Raises SpecError: `api_unknown`, `model_unknown`, `model_needed`, `input_too_short`, `context_too_short` and those
+    of `lengths.parse`. TargetError: those of `net.fetch`, `unauthorised`, `redirected`, `target_busy`,
+    `not_a_model_server`, `path_not_found`, `path_elsewhere`, `request_refused`, `request_failed`, `count_failed`.
+    """
+    inputs = input_tokens or lengths.parse(spec.prompts.input_tokens)
+    outputs = output_tokens or lengths.parse(spec.prompts.output_tokens)
+    apis(spec)
+    courier = courier or Courier(endpoint, spec.http, headers, timeout_s=timeout_s, ready_s=ready_s)
+    on_step("reach")
+    there = served(courier)
+    name = choose(spec.model, there)
+    on_step("ask")
+    opened = open_talk(courier, spec, there, name)
+    talk = opened.talk
+    settled = settle(talk, opened.terms)
+    engine, model = facts(courier, there, name)
+    on_step("lengths")
+    found = _lengths(talk, settled.terms, inputs, outputs, engine.context_tokens, text)
+    per_token_s = _per_token_s(settled, found.short_s)
+    return ProbeResult(
+        terms=settled.terms,
+        path=talk.path(settled.terms),
+        ruler=found.trial.ruler,
+        models=tuple(row.id for row in there.models),
+        template_tokens=found.template_tokens,
+        context_tokens=engine.context_tokens,
+        mean_e2e_s=_mean_e2e_s(found.trial.mean_prompt_s, per_token_s, outputs),
+        output_tokens_per_s=None if per_token_s is None else 1 / per_token_s,
+        engine=engine,
+        model=msgspec.structs.replace(model, id=name or found.answered_as),
+        findings=(*_waited(courier), *opened.findings, *settled.findings, *found.findings, *found.trial.findings),
+        requests=courier.requests,
+        waited_s=courier.waited_s,
+    )
+
+
+class _Lengths(NamedTuple):
+    trial: Trial
+    findings: list[Finding]
+    template_tokens: int | None
+    short_s: float
+    answered_as: str | None
+
+
+def _lengths(
+    talk: Talk, terms: Terms, inputs: Distribution, outputs: Distribution, context_tokens: int | None, text: str
+) -> _Lengths:
+    """Measure the ruler, refuse lengths that cannot be, try finished prompts."""
+    sample = ask(talk, terms, SAMPLE)
+    found = counter(talk, terms, sample)
+    made, findings = measure(found, inputs, read_corpus(text))
+    template = template_tokens(found, made)
+    if template is None and terms.api == "chat" and found is not None:
+        findings = [*findings, Finding(slug="template_tokens_unknown", kind="validity", severity="low")]
+    check(inputs, outputs, least=maker_of(talk.spec, made, "").least, context_tokens=context_tokens)
+    return _Lengths(
+        trial=attempt(talk, terms, made, inputs, context_tokens),
+        findings=findings,
+        template_tokens=template,
+        short_s=sample.response.elapsed_ns / NS_PER_S,
+        answered_as=sample.answer.model if sample.answer else None,
+    )
+
+
+def unprobed(endpoint: Endpoint, spec: Spec, *, text: str = "en") -> ProbeResult:
+    """What is assumed where nothing may be sent but the load: the spec's words as they are, lengths from characters."""
+    terms = Terms(
+        api=apis(spec)[0],
+        model=spec.model,
+        include_usage=spec.stream,
+        length_fields=wanted_length_fields(spec),
+    )
+    estimated = Finding(slug="input_length_estimated", kind="validity", severity="medium")
+    return ProbeResult(
+        terms=terms,
+        path=endpoint.path(terms.dialect.path),
+        ruler=ruler.estimated(read_corpus(text)),
+        model=ModelFacts(id=spec.model),
+        findings=(estimated,),
+    )
+
+
+def _per_token_s(settled: Settled, short_s: float) -> float | None:
+    """Time of one more output token, from an answer of some tokens and one of a single token; None if not apart."""
+    answer, took_s = settled.reply.answer, settled.reply.response.elapsed_ns / NS_PER_S
+    tokens = FEW_TOKENS if answer is None or answer.output_tokens is None else answer.output_tokens
+    return (took_s - short_s) / (tokens - 1) if tokens > 1 and took_s > short_s else None
+
+
+def _mean_e2e_s(prompt_s: float | None, per_token_s: float | None, outputs: Distribution) -> float | None:
+    """A prompt of mean length to its first token, and a mean answer's other tokens after it."""
+    if prompt_s is None:
+        return None
+    return prompt_s + (per_token_s or 0.0) * max(0.0, outputs.mean() - 1)
+
+
+def _waited(courier: Courier) -> list[Finding]:
+    if not courier.waited_s:
+        return []
+    params: dict[str, str | int | float | None] = {"seconds": round(courier.waited_s, 1)}
+    return [Finding(slug="target_was_busy", kind="note", severity="low", params=params)]

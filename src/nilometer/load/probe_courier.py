@@ -1,0 +1,110 @@
+"""Carries the probe's requests, one at a time: counts each, waits while the target is busy, names what went wrong.
+
+It knows no dialect. Nothing is retried but what a busy target (429, 502, 503) put off, and that is counted and timed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+
+from nilometer.core.errors import TargetError
+from nilometer.core.spec import Http
+from nilometer.net.endpoint import Endpoint, mask_url
+from nilometer.net.fetch import Response, fetch
+from nilometer.wire.frame import complaint
+
+BUSY = frozenset({429, 502, 503})
+PAUSE_S = 0.5
+LONGEST_PAUSE_S = 10.0
+GLANCE_S = 15.0
+"""Enough for what no model has to answer: lists and facts."""
+Fetch = Callable[..., Response]
+
+
+class Courier:
+    """One target's. `requests` sent so far, `waited_s` spent waiting for a busy target, of `ready_s` at most."""
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        http: Http,
+        headers: Mapping[str, str],
+        *,
+        timeout_s: float,
+        ready_s: float,
+        fetch: Fetch = fetch,
+        wait: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.endpoint = endpoint
+        self.requests = 0
+        self.waited_s = 0.0
+        self._http = http
+        self._headers = dict(headers)
+        self._timeout_s = timeout_s
+        self._ready_s = ready_s
+        self._fetch = fetch
+        self._wait = wait
+
+    def send(self, path: str, body: bytes | None = None) -> Response:
+        """GET, or POST with a body. Any answer but a refusal of ourselves is handed back, also 400, 404 and 500.
+
+        Raises TargetError: `unauthorised`, `redirected`, `target_busy` after waiting, and those of `fetch`.
+        """
+        response = self._once(path, body)
+        while response.status in BUSY:
+            self._pause(path, response)
+            response = self._once(path, body)
+        if response.status in (401, 403):
+            raise TargetError("unauthorised", url=self.shown(path), status=response.status, detail=told(response))
+        if 300 <= response.status < 400:
+            location = mask_url(response.headers.get("location", ""))
+            raise TargetError("redirected", url=self.shown(path), status=response.status, location=location)
+        return response
+
+    def try_(self, path: str, body: bytes | None = None) -> Response | None:
+        """The answer of something that need not be there; None unless it came with status 200."""
+        try:
+            response = self._once(path, body)
+        except TargetError:
+            return None
+        return response if response.status == 200 else None
+
+    def shown(self, path: str) -> str:
+        """The address of `path` as it may be printed."""
+        return mask_url(self.endpoint.url(path))
+
+    def _once(self, path: str, body: bytes | None) -> Response:
+        self.requests += 1
+        headers = {"Accept": "*/*", **self._headers}
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+        return self._fetch(
+            self.endpoint.url(path),
+            method="GET" if body is None else "POST",
+            headers=headers,
+            body=body,
+            timeout_s=min(self._timeout_s, GLANCE_S) if body is None else self._timeout_s,
+            insecure=self._http.insecure,
+            proxy=self._http.proxy,
+        )
+
+    def _pause(self, path: str, response: Response) -> None:
+        asked = response.headers.get("retry-after", "")
+        pause_s = min(float(asked), LONGEST_PAUSE_S) if asked.isdigit() else PAUSE_S
+        pause_s = max(pause_s, PAUSE_S)
+        if self.waited_s + pause_s > self._ready_s:
+            raise TargetError(
+                "target_busy",
+                url=self.shown(path),
+                status=response.status,
+                seconds=round(self.waited_s, 1),
+                detail=told(response),
+            )
+        self._wait(pause_s)
+        self.waited_s += pause_s
+
+
+def told(response: Response) -> str | None:
+    """What the server said against the request, at most 200 bytes."""
+    return complaint(response.body, marked=True)
