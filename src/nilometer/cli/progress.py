@@ -45,8 +45,19 @@ class Progress:
     def __exit__(self, kind: type[BaseException] | None, fault: BaseException | None, at: TracebackType | None) -> None:
         self.close()
 
+    def probing(self, step: str) -> None:
+        """What is being found out about the target before the load: `reach`, `ask` or `lengths`."""
+        if self._quiet:
+            return
+        text = self._words.say(f"screen.probe_{step}")
+        if self._interactive:
+            self._draw(text)
+        else:
+            self._print(text)
+
     def before(self, spec: Spec, *, api: str, now_wall_s: float, tokens: int | None = None) -> None:
         """What will be done: API, load, lengths, phases, when it ends, `tokens` foretold."""
+        self.close()
         if not self._quiet:
             text = plan_line(spec, self._words, api=api, now_wall_s=now_wall_s, tokens=tokens)
             self._print("\n".join(wrap(text, self._width())) if self._interactive else text)
@@ -56,7 +67,7 @@ class Progress:
         if self._quiet:
             return
         if self._interactive:
-            self._draw(live)
+            self._draw(_drawing(live, self._words))
         elif self._said is None or live.phase != self._said.phase or _since(self._said, live) >= PLAIN_EVERY_S:
             self._said = live
             told = (head_line(live, self._words), figures_line(live, self._words), state_line(live, self._words))
@@ -76,7 +87,7 @@ class Progress:
 
         return get_terminal_size().columns
 
-    def _draw(self, live: Live) -> None:
+    def _draw(self, what: RenderableType) -> None:
         if self._screen is None:
             from rich.console import Console
             from rich.live import Live as Screen
@@ -84,7 +95,7 @@ class Progress:
             console = Console(file=self._stream, force_terminal=True, highlight=False)
             self._screen = Screen(console=console, auto_refresh=False, transient=True)
             self._screen.start()
-        self._screen.update(_drawing(live, self._words), refresh=True)
+        self._screen.update(what, refresh=True)
 
 
 def plan_line(spec: Spec, words: Catalogue, *, api: str, now_wall_s: float, tokens: int | None) -> str:

@@ -83,10 +83,29 @@ def test_off_a_terminal_a_line_every_10_s_and_at_each_new_phase() -> None:
     assert heads == ["warm-up  00:00 ", "warm-up  00:10 ", "warm-up  00:20 ", "measured  00:00"]
 
 
+def test_before_the_plan_it_says_what_is_being_found_out() -> None:
+    stream = io.StringIO()
+    with Progress(EN, stream=stream) as progress:
+        for step in ("reach", "ask", "lengths"):
+            progress.probing(step)
+    assert stream.getvalue() == "reaching the target\nfinding out how it wants to be asked\ncounting prompts\n"
+
+
+def test_on_a_terminal_the_probing_gives_way_to_the_plan() -> None:
+    stream = io.StringIO()
+    with Progress(EN, stream=stream, interactive=True) as progress:
+        progress.probing("reach")
+        progress.before(SPEC, api="chat", now_wall_s=NOW_S)
+    probing, _, plan = stream.getvalue().partition("reaching the target")
+    assert probing.strip("\x1b[?25l") == ""
+    assert plan.rfind("\x1b[2K") < plan.find("chat · closed loop"), "the line is cleared before the plan is printed"
+
+
 @pytest.mark.parametrize("interactive", [True, False])
 def test_quiet_says_nothing(interactive: bool) -> None:
     stream = io.StringIO()
     with Progress(EN, quiet=True, stream=stream, interactive=interactive) as progress:
+        progress.probing("reach")
         progress.before(SPEC, api="chat", now_wall_s=NOW_S, tokens=1)
         progress.update(LIVE)
     assert stream.getvalue() == ""
