@@ -49,13 +49,13 @@ def count(value: float | None) -> str:
 
 
 def rate(value: float | None) -> str:
-    """A rate to three digits or whole: `2,610`, `43.3`, `4.81`."""
-    return fixed(value, 0 if value is None or abs(value) >= 99.95 else 1 if abs(value) >= 9.995 else 2)
+    """A rate to three digits or whole: `2,610`, `43.3`, `4.81`, `0`."""
+    return fixed(value, 0 if not value or abs(value) >= 99.95 else 1 if abs(value) >= 9.995 else 2)
 
 
 def brief(value: float | None) -> str:
-    """A rate for a sentence, two digits or whole: `650`, `43`, `4.8`, `0.52`."""
-    return fixed(value, 0 if value is None or abs(value) >= 9.95 else 1 if abs(value) >= 0.995 else 2)
+    """A rate for a sentence, two digits or whole: `650`, `43`, `4.8`, `0.52`, `0`."""
+    return fixed(value, 0 if not value or abs(value) >= 9.95 else 1 if abs(value) >= 0.995 else 2)
 
 
 def percent(share: float | None) -> str:
