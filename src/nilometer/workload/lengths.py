@@ -111,7 +111,7 @@ def parse(text: str, values: Sequence[int] | None = None) -> Distribution:
     `lengths_order` (bounds the wrong way round), `lengths_values` (no values handed in).
     """
     kind, colon, rest = text.strip().partition(":")
-    if not colon and (kind[:1].isdigit() or kind[:1] in "+-"):
+    if not colon and kind.startswith(tuple("+-0123456789")):
         return Fixed(_numbers(text, kind, 1)[0])
     reader = _READERS.get(kind.strip())
     if reader is None:

@@ -9,6 +9,7 @@ in.
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Callable, Iterable, Sequence
 from typing import Literal, NamedTuple
 
@@ -23,6 +24,9 @@ Count = Callable[[str], int]
 
 TOLERANCE = 0.01
 """Asked against got: more than this is worth a word."""
+
+_GROUP = 6
+"""Words tested at once: large enough to save counts, small enough that one long word spoils few."""
 
 
 class Uncountable(Exception):  # noqa: N818 - an answer of the server, not a fault
@@ -39,9 +43,9 @@ class Effort(NamedTuple):
     passages: int
 
 
-CHEAP = Effort(starts=8, words=96, tests=24, sentences=32, passages=16)
+CHEAP = Effort(starts=8, words=96, tests=48, sentences=32, passages=16)
 """Counting costs next to nothing: a tokenize endpoint."""
-DEAR = Effort(starts=4, words=48, tests=8, sentences=16, passages=12)
+DEAR = Effort(starts=4, words=48, tests=12, sentences=16, passages=12)
 """Each count is a whole request with its prefill."""
 
 
@@ -116,14 +120,16 @@ def _words(count: Count, start: Unit, effort: Effort) -> tuple[Sequence[str], fl
     if total <= 0:
         raise Uncountable
     single = words if total == len(words) else _single(words, cost, effort.tests)
-    return (single, 1.0) if len(single) >= 8 else (words, total / len(words))
+    return (single, 1.0) if len(single) >= _GROUP else (words, total / len(words))
 
 
 def _single(words: Sequence[str], cost: Callable[[int, int], int], tests: int) -> list[str]:
-    """Words found to be single tokens by halving groups that cost more than a token a word, in at most `tests`."""
+    """Words of single tokens: small groups are tested, those that cost more than a token a word halved once more.
+
+    At most `tests` counts.
+    """
     found: list[str] = []
-    half = len(words) // 2
-    groups = [(0, half), (half, len(words))]
+    groups = [(low, min(low + _GROUP, len(words))) for low in range(0, len(words), _GROUP)]
     while groups and tests > 0:
         low, high = groups.pop(0)
         tests -= 1
@@ -149,21 +155,19 @@ def _passages(units: Sequence[Unit], lines: Sequence[str], longest: int, most: i
 def corrected(ruler: Ruler, seen: Iterable[tuple[int, int]]) -> Ruler:
     """The ruler after finished prompts were counted: pairs of (asked, got) tokens.
 
-    All alike off: a shift. Off by more for longer ones: a drift, the ratio of the sums. `verified` says that they were
-    exact as they stood, so a changed ruler has it False until it is tried again.
+    All alike off: a shift; else the line of least squares through what was planned and what was got. `verified` says
+    that they were exact as they stood, so a changed ruler has it False until it is tried again.
     """
     pairs = list(seen)
-    if not pairs:
-        return ruler
     off = [got - asked for asked, got in pairs]
     if not any(off):
-        return msgspec.structs.replace(ruler, verified=True)
-    if max(off) - min(off) <= 1:
+        return msgspec.structs.replace(ruler, verified=True) if pairs else ruler
+    if max(off) - min(off) <= 1 or len({asked for asked, _ in pairs}) == 1:
         shift = ruler.shift + round(sum(off) / len(off))
         return msgspec.structs.replace(ruler, shift=shift, verified=False)
-    planned = sum(ruler.planned(asked) for asked, _ in pairs)
-    drift = sum(got - ruler.shift for _, got in pairs) / planned - 1
-    return msgspec.structs.replace(ruler, drift=drift, verified=False)
+    planned = [ruler.planned(asked) for asked, _ in pairs]
+    slope, intercept = statistics.linear_regression(planned, [got for _, got in pairs])
+    return msgspec.structs.replace(ruler, shift=round(intercept), drift=slope - 1, verified=False)
 
 
 def estimated(text: Corpus) -> Ruler:
