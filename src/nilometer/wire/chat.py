@@ -47,8 +47,10 @@ class Choice(msgspec.Struct, gc=False):
     finish_reason: object = None
 
 
-class WholeChoice(Choice, gc=False, rename={"delta": "message"}):
-    """A choice of a whole answer."""
+class WholeChoice(Choice, gc=False):
+    """A choice of a whole answer: the same under another key."""
+
+    delta: Delta | None = msgspec.field(name="message", default=None)
 
 
 SHAPES = Shapes(shape(HeadFrame[Choice]), shape(Frame[Choice]), shape(HeadFrame[WholeChoice]))
