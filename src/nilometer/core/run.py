@@ -63,6 +63,8 @@ class Health(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     asked_in_flight: int | None = None
     event_loop: str | None = None
     connections_opened: int = 0
+    resent: int = 0
+    """Requests that met a kept connection already closed by the server, and went out on a new one."""
     wall_steps: int = 0
     death: str | None = None
     """Why the worker ended before its time; None when it did not."""

@@ -17,8 +17,8 @@ LEVELS = (1, 4, 8)
 """Requests in flight: alone, with company, as many as the engine has slots."""
 WARMUP_S = 6.0
 MEASURED_S = 30.0
-INPUT_TOKENS = "uniform:32,256"
-OUTPUT_TOKENS = "uniform:16,96"
+INPUT_TOKENS = "uniform:32,128"
+OUTPUT_TOKENS = "uniform:8,40"
 
 
 def spec_of(level: int) -> Spec:

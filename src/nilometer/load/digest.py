@@ -104,7 +104,7 @@ class Digest:
             first_token_ns=stamps.at(self._marks[0]) if self._marks else None,
             first_answer_ns=first_answer,
             last_token_ns=stamps.at(self._marks[-1]) if self._marks else None,
-            end_ns=stamps.moment(x.end_user, x.end_kernel),
+            end_ns=_end(x, stamps),
             error=error,
             error_detail=detail,
             retry_after_s=_seconds(x.headers.get("retry-after")),
@@ -235,6 +235,13 @@ def _flags(users: list[int], late: set[int]) -> bytes:
         if users[i] == users[i - 1]:
             flags[i - 1] = flags[i] = SHARED | (LATE if users[i] in late else 0)
     return bytes(flags)
+
+
+def _end(x: Exchange, stamps: _Stamps) -> int | None:
+    """The last byte; where none came, or where we ended it, the moment it was given up."""
+    if x.end_user is not None and x.ending in ("whole", "cut", "malformed"):
+        return stamps.moment(x.end_user, x.end_kernel)
+    return x.ended_ns
 
 
 def _refill(x: Exchange, stamps: _Stamps) -> int | None:

@@ -26,6 +26,7 @@ class Exchange:
         "due_ns",
         "end_kernel",
         "end_user",
+        "ended_ns",
         "ending",
         "first_kernel",
         "first_user",
@@ -72,6 +73,7 @@ class Exchange:
         self.previous_user: int | None = None
         self.previous_kernel = NO_STAMP
         self.ending = "cut"
+        self.ended_ns: int | None = None
         self.detail: str | None = None
         self.digest: Digest | None = None
         self.looked = False

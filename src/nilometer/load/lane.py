@@ -26,6 +26,8 @@ monotonic_ns = time.monotonic_ns
 
 STREAM_BYTES = 256 * 1024
 """A response longer than this is digested while it comes, so that memory stays bounded."""
+_TRUST = 2
+"""So often running may a kept connection turn out closed before a lane keeps none any more."""
 GIANT_BYTES = 256 * 1024 * 1024
 """A response longer than this is given up."""
 
@@ -36,6 +38,7 @@ class Host(Protocol):
     loop: AbstractEventLoop
     route: Route
     pulse: Pulse
+    resent: int
 
     def opened(self, lane: Lane) -> None: ...
 
@@ -60,6 +63,7 @@ class Lane:
         "_number",
         "_pulse",
         "_recvmsg",
+        "_stale",
         "_watching_write",
         "connect_ns",
         "connection",
@@ -79,6 +83,7 @@ class Lane:
         self._watching_write = False
         self._recvmsg: Callable[..., tuple[bytes, list[tuple[int, int, bytes]], int, object]] | None = None
         self._fresh = False
+        self._stale = 0
         self._number = 0
         self._connecting_ns = 0
         self._end_user: int | None = None
@@ -238,6 +243,8 @@ class Lane:
         if exchange.first_user is None:
             exchange.first_user = now
             exchange.first_kernel = stamp
+            if not exchange.new_connection:
+                self._stale = 0
         count = len(pieces) - before
         if count == 1:
             exchange.user.append(now)
@@ -257,7 +264,7 @@ class Lane:
                 self._long(exchange)
 
     def _whole(self) -> None:
-        if not self._inbox.keep_alive:
+        if not self._inbox.keep_alive or self._stale >= _TRUST:
             self.close()
         self._finish("whole", None)
 
@@ -272,13 +279,28 @@ class Lane:
     def _closed_by_peer(self) -> None:
         by_close = self._inbox.ends_by_close
         self.close()
-        if self.exchange is not None:
+        if self.exchange is not None and not self._sent_in_vain(self.exchange):
             self._finish("whole" if by_close else "cut", None)
 
     def _broken(self, fault: OSError) -> None:
         self.close()
-        if self.exchange is not None:
+        if self.exchange is not None and not self._sent_in_vain(self.exchange):
             self._finish("tls" if isinstance(fault, TlsError) else "cut", fault.strerror or str(fault))
+
+    def _sent_in_vain(self, exchange: Exchange) -> bool:
+        """Whether a kept connection was closed by the server before it saw the request; then it goes out on a new one.
+
+        Servers close kept connections whenever they like, some after every stream although they offered to keep them.
+        The request was not taken, so this is no second try (RFC 9112, 9.3.1); it is counted all the same. A lane that
+        meets it twice running closes its connections itself from then on.
+        """
+        if exchange.new_connection or exchange.first_user is not None:
+            return False
+        self._stale += 1
+        self._host.resent += 1
+        exchange.sent_ns = exchange.sent_end_ns = None
+        self.open()
+        return True
 
     # -- ending -------------------------------------------------------------------------------------------------------
 
@@ -302,10 +324,11 @@ class Lane:
         exchange.detail = detail
         if exchange.sent_ns is not None:
             self.take_head(exchange)
+        exchange.ended_ns = monotonic_ns()
         if ending == "whole":
             self._end_user, self._end_kernel = exchange.end_user, exchange.end_kernel
         else:
-            self._end_user, self._end_kernel = monotonic_ns(), NO_STAMP
+            self._end_user, self._end_kernel = exchange.ended_ns, NO_STAMP
         self._host.ended(self, exchange)
 
     def overdue(self, now: int, limits: Limits) -> ErrorKind | None:

@@ -62,6 +62,7 @@ class LoadLoop:
         self._measured_started = 0
         self._started = 0
         self._connections = 0
+        self.resent = 0
         self._failures_in_a_row = 0
         self._next_scan_ns = 0
         self._start_ns = self._measured_ns = self._stop_ns = NEVER_NS
@@ -340,6 +341,7 @@ class LoadLoop:
             asked_in_flight=self._order.lanes,
             event_loop=type(self.loop).__module__.partition(".")[0],
             connections_opened=self._connections,
+            resent=self.resent,
             wall_steps=len(pulse.steps),
             death=self.death,
         )
