@@ -11,23 +11,11 @@ from nilometer import __version__
 from nilometer.core.errors import SpecError
 
 from .session import Session, shared_options
+from .values import Seconds
 
 FAULT_NAMES = "http_400 http_429 http_500 http_503 drop mute cut stall stream_error html200 garbage noise drip flood"
-_MS_PER = {"us": 0.001, "ms": 1.0, "s": 1000.0, "m": 60_000.0}
-
-
-class Milliseconds(click.ParamType[float]):
-    """A time with its unit: 200ms, 1.5s, 50us."""
-
-    name = "time"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        if isinstance(value, float):
-            return value
-        found = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+)(us|ms|s|m)|0", str(value).strip())
-        if found is None:
-            self.fail(f"{value!r} is no time: write 200ms, 1.5s or 50us", param, ctx)
-        return float(found[1]) * _MS_PER[found[2]] if found[1] else 0.0
+_TIMES = {"ttft": "ttft_ms", "gap": "gap_ms", "prefill": "prefill_ms_per_token", "role_lead": "role_lead_ms"}
+"""Options in seconds -> the script's fields in ms."""
 
 
 class Span(click.ParamType[tuple[int, int]]):
@@ -44,7 +32,7 @@ class Span(click.ParamType[tuple[int, int]]):
         return int(found[1]), int(found[2] or found[1])
 
 
-TIME = Milliseconds()
+TIME = Seconds()
 
 
 @click.command()
@@ -53,9 +41,9 @@ TIME = Milliseconds()
     "--model", "models", multiple=True, default=("mock",), show_default=True, help="A model it serves; may repeat."
 )
 @click.option("--any-model", is_flag=True, help="Answer for any model name instead of refusing unknown ones.")
-@click.option("--ttft", "ttft_ms", type=TIME, default="200ms", show_default=True, help="Request read to first token.")
-@click.option("--gap", "gap_ms", type=TIME, default="20ms", show_default=True, help="From one token to the next.")
-@click.option("--prefill", "prefill_ms_per_token", type=TIME, default="0ms", help="Added to TTFT per input token.")
+@click.option("--ttft", type=TIME, default="200ms", show_default=True, help="Request read to first token.")
+@click.option("--gap", type=TIME, default="20ms", show_default=True, help="From one token to the next.")
+@click.option("--prefill", type=TIME, default="0ms", help="Added to TTFT per input token.")
 @click.option("--slots", default=0, type=click.IntRange(0), help="Requests served at once, the rest queues; 0 = all.")
 @click.option("--aligned", is_flag=True, help="Write the tokens of all streams at the same instants.")
 @click.option(
@@ -64,9 +52,7 @@ TIME = Milliseconds()
 @click.option("--stop-after", type=Span(), metavar="N|N..M", help="The model ends by itself after so many tokens.")
 @click.option("--ignore-eos/--no-ignore-eos", "honours_ignore_eos", default=True, help="Whether ignore_eos is obeyed.")
 @click.option("--tokens-per-frame", default=1, show_default=True, type=click.IntRange(1), help="Tokens in one frame.")
-@click.option(
-    "--role-lead", "role_lead_ms", type=TIME, help="Send an empty role frame this long before the first token."
-)
+@click.option("--role-lead", type=TIME, help="Send an empty role frame this long before the first token.")
 @click.option("--late-headers", is_flag=True, help="Send the headers with the first frame, not at once.")
 @click.option(
     "--usage",
@@ -105,7 +91,7 @@ TIME = Milliseconds()
 )
 @click.option("--tls-key", "key", type=click.Path(exists=True, dir_okay=False), help="The certificate's key.")
 @click.option("--requests-limit", type=click.IntRange(1), help="End after so many answered requests.")
-@click.option("--for", "for_ms", type=TIME, help="End after this time.")
+@click.option("--for", "for_s", type=TIME, help="End after this time.")
 @shared_options
 def command(session: Session, **options: Any) -> None:
     """Serve scripted answers on 127.0.0.1 until stopped (Ctrl-C, SIGTERM).
@@ -122,12 +108,13 @@ def command(session: Session, **options: Any) -> None:
         certificate=options.pop("certificate"),
         key=options.pop("key"),
         requests_limit=options.pop("requests_limit"),
-        for_s=_seconds(options.pop("for_ms")),
+        for_s=options.pop("for_s"),
     )
     if hosting.key and not hosting.certificate:
         raise SpecError("mock_option", option="--tls-key needs --tls-cert")
     models, faults = tuple(options.pop("models")), [parse_fault(text) for text in options.pop("faults")]
-    script = Script(models=models, faults=faults, **options)
+    times: dict[str, Any] = {field: _ms(options.pop(name)) for name, field in _TIMES.items()}
+    script = Script(models=models, faults=faults, **times, **options)
 
     def ready(url: str) -> None:
         machine = {"nilometer": __version__, "format": 1, "kind": "mock", "url": url, "models": script.models}
@@ -138,5 +125,5 @@ def command(session: Session, **options: Any) -> None:
     session.tell(session.words.say("screen.mock_done", requests=answered, truth=hosting.truth or "-"))
 
 
-def _seconds(ms: float | None) -> float | None:
-    return None if ms is None else ms / 1000
+def _ms(seconds: float | None) -> float | None:
+    return None if seconds is None else seconds * 1000
