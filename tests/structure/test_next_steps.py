@@ -21,6 +21,10 @@ FOREIGN_OPTIONS = {"-np", "-Hn", "-g", "-m", "--no-deps"}
 """Options of other programs that a sentence or a command may name: llama-server, ulimit, cpupower, pip."""
 
 
+_BARE_COMMAND = re.compile(r"\bnilo (?!from|is)[a-z]")
+_OPTION = re.compile(r"(?<![\w-])--?[a-zA-Z][\w-]*")
+
+
 def _sentences() -> Iterator[tuple[str, str]]:
     for lang in LANGUAGES:
         words = Catalogue(lang)
@@ -109,13 +113,13 @@ def test_a_command_that_is_named_exists_with_its_options_and_as_many_arguments(w
         found.make_context(found.name, words, resilient_parsing=False)
 
 
-@pytest.mark.parametrize(("where", "text"), [(where, text) for where, text in _sentences()])
-def test_a_command_stands_in_backticks(where: str, text: str) -> None:
-    bare = re.sub(r"`[^`]*`", "", text)
-    assert re.search(r"\bnilo (?!from|is)[a-z]", bare) is None
+def test_a_command_stands_in_backticks() -> None:
+    bare = [(where, text) for where, text in _sentences() if _BARE_COMMAND.search(re.sub(r"`[^`]*`", "", text))]
+    assert bare == []
 
 
-@pytest.mark.parametrize(("where", "text"), [(where, text) for where, text in _sentences()])
-def test_an_option_named_by_itself_is_one_of_ours(where: str, text: str) -> None:
-    named = set(re.findall(r"(?<![\w-])--?[a-zA-Z][\w-]*", text))
-    assert named <= _all_options() | FOREIGN_OPTIONS
+def test_an_option_named_by_itself_is_one_of_ours() -> None:
+    known = _all_options() | FOREIGN_OPTIONS
+    named = [(where, option) for where, text in _sentences() for option in _OPTION.findall(text)]
+    assert len(named) > 20
+    assert [(where, option) for where, option in named if option not in known] == []
