@@ -86,9 +86,11 @@ class ChatTally(Tally[Choice]):
         delta = choice.delta
         if choice.index or choice.finish_reason or delta is None or delta.refusal or delta.tool_calls:
             return None
-        texts = ((ANSWER, delta.content), (REASONING, delta.reasoning_content), (REASONING, delta.reasoning))
-        pieces = [Piece(matter, text) for matter, text in texts if text]
-        return pieces[0] if len(pieces) == 1 else None
+        said, mused = delta.content, delta.reasoning_content or delta.reasoning
+        if said:
+            return None if mused else Piece(ANSWER, said)
+        twice = delta.reasoning_content and delta.reasoning
+        return Piece(REASONING, mused) if mused and not twice else None
 
     def _reason(self, index: int, reasoning: str) -> None:
         self.reasoned = True

@@ -11,15 +11,15 @@ from typing import Any, Protocol
 from .answer import Answer
 from .sse import EventStream
 from .tally import Tally
-from .template import PLAIN, is_utf8, learn
+from .template import PLAIN, is_utf8, learn, one_line_frame
 
 END_MARK = b"[DONE]"
 
-_LF, _CR, _BRACE = b"\n\r}"
+_CR = 0x0D
 _BLANK = b"\n\n"
 _HOLD_BYTES = 4096
 """The start of a frame is held back up to here, to be read in one go; what is longer goes to the parser at once."""
-_LEARN_EVERY = 32
+_LEARN_EVERY = 16
 """Matter events between two tries to learn a frame: a server whose frames never repeat pays little for them."""
 
 
@@ -102,14 +102,8 @@ class StreamReader:
                     tally.kept.add(self._matter, piece.decode())
                 self.tokens.append(-1)
                 return 1
-        if chunk[:5] == b"data:" and chunk[-1] == _LF and chunk[-2] == _LF and chunk[-3] == _BRACE:
-            data = chunk[5:-2]
-            if _LF not in data and _CR not in data:
-                matter = self._event(data)
-                if matter and len(self.tokens) > self._learn_at:
-                    self._learn(chunk)
-                return matter
-        matter = self._feed_parts(chunk)
+        data = one_line_frame(chunk)
+        matter = self._feed_parts(chunk) if data is None else self._event(data)
         if matter == 1 and self._clean and len(self.tokens) > self._learn_at:
             self._learn(chunk)
         return matter

@@ -17,6 +17,7 @@ PLAIN = bytes(byte for byte in range(0x20, 0x100) if byte not in b'"\\\x7f')
 """Bytes that mean themselves inside a JSON string; those above ASCII only where they are whole UTF-8."""
 
 _CANDIDATES = 4
+_LF, _CR, _BRACE = b"\n\r}"
 
 
 class Template(NamedTuple):
@@ -59,9 +60,23 @@ def learn(chunk: bytes, read: Callable[[bytes], Piece | None]) -> Template | Non
 
 
 def _read_chunk(chunk: bytes, read: Callable[[bytes], Piece | None]) -> Piece | None:
+    data = one_line_frame(chunk) or _one_event(chunk)
+    return None if data is None else read(data)
+
+
+def one_line_frame(chunk: bytes) -> bytes | None:
+    """The data of a chunk that is one frame of one line, ended by LF, at the start of an event; None for any other."""
+    if chunk[:5] == b"data:" and chunk[-1] == _LF and chunk[-2] == _LF and chunk[-3] == _BRACE:
+        data = chunk[5:-2]
+        if _LF not in data and _CR not in data:
+            return data
+    return None
+
+
+def _one_event(chunk: bytes) -> bytes | None:
     stream = EventStream()
     stream.feed(b"\n")  # past the place of a byte order mark
     events = stream.feed(chunk)
     if len(events) != 1 or events[0].name or not stream.clean:
         return None
-    return read(events[0].data)
+    return events[0].data
