@@ -50,6 +50,7 @@ class Backlog:
         self._on_fault = on_fault
         self._broken = False
         self._queue: deque[Exchange] = deque()
+        self._readings: dict[Exchange, Digest] = {}
         self._pumping = False
         self._last_end_ns = 0
         self.recorded = 0
@@ -67,9 +68,10 @@ class Backlog:
 
     def digest(self, exchange: Exchange) -> Digest:
         """The reading of an exchange, begun or gone on with."""
-        if exchange.digest is None:
-            exchange.digest = Digest(exchange, self._dialect, self._keep_text)
-        return exchange.digest
+        reading = self._readings.get(exchange)
+        if reading is None:
+            reading = self._readings[exchange] = Digest(exchange, self._dialect, self._keep_text)
+        return reading
 
     def clear(self) -> None:
         """Digest all that is left, however long it takes: the load is over."""
@@ -97,7 +99,7 @@ class Backlog:
     def _record(self, exchange: Exchange) -> None:
         """Write the record down, then count it. After a fault nothing more is written."""
         record = self.digest(exchange).record(self._host.pulse, self._worker)
-        exchange.digest = None
+        del self._readings[exchange]
         if self._broken:
             return
         try:

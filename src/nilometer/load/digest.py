@@ -40,7 +40,7 @@ class Digest:
         stream = is_event_stream(exchange.headers.get("content-type"), self._head)
         self._stream = bool(stream)
         self._reader: Reader | None = None
-        if exchange.status == 200 and stream is not None:
+        if 200 <= (exchange.status or 0) < 300 and stream is not None:
             self._reader = dialect.reader(stream, keep_text)
 
     def step(self, deadline_ns: int) -> bool:

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from nilometer.core.record import Call, Phase
 from nilometer.net.connection import NO_STAMP
-
-if TYPE_CHECKING:
-    from .digest import Digest
 
 
 class Exchange:
@@ -22,7 +17,6 @@ class Exchange:
         "connect_ns",
         "connection",
         "detail",
-        "digest",
         "due_ns",
         "end_kernel",
         "end_user",
@@ -75,5 +69,4 @@ class Exchange:
         self.ending = "cut"
         self.ended_ns: int | None = None
         self.detail: str | None = None
-        self.digest: Digest | None = None
         self.looked = False

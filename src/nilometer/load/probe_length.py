@@ -138,34 +138,42 @@ def template_tokens(found: Counter | None, made: Ruler) -> int | None:
 
 
 def attempt(talk: Talk, terms: Terms, made: Ruler, inputs: Distribution, context_tokens: int | None) -> Trial:
-    """Send finished prompts of short, mean and long length; correct the ruler by their usage, and try once more.
+    """Send finished prompts of mean, short and long length; correct the ruler by their usage, and try once more.
 
-    Where they still differ by more than 1 % a finding says so: `input_length_inexact`.
+    The ruler that did better is kept. Where it is still off by more than 1 % a finding says so: `input_length_inexact`.
     """
     mean_prompt_s = None
-    worst = 0.0
+    tried: list[tuple[float, Ruler]] = []
     for turn in range(_ROUNDS):
-        seen: list[tuple[int, int]] = []
-        maker = maker_of(talk.spec, made, f"probe/{turn}")
-        for index, tokens in enumerate(trial_lengths(inputs, maker.least, context_tokens)):
-            reply = ask(talk, terms, maker.text(tokens, index))
-            if index == 0:
-                mean_prompt_s = reply.response.elapsed_ns / NS_PER_S
-            if reply.answer is not None and reply.answer.prompt_tokens is not None:
-                seen.append((tokens, reply.answer.prompt_tokens))
+        seen, mean_prompt_s = _trial(talk, terms, made, inputs, context_tokens, f"probe/{turn}")
         if not seen or made.source == "estimated":
             return Trial(made, [], mean_prompt_s)
-        tried = ruler.corrected(made, seen)
-        if tried.verified:
-            return Trial(tried, [], mean_prompt_s)
-        worst = max(abs(got - asked) / asked for asked, got in seen)
-        made = tried if turn < _ROUNDS - 1 else made
-    findings = []
-    if worst > ruler.TOLERANCE:
-        findings.append(
-            Finding(slug="input_length_inexact", kind="validity", severity="medium", params={"share": round(worst, 4)})
-        )
-    return Trial(made, findings, mean_prompt_s)
+        corrected = ruler.corrected(made, seen)
+        if corrected.verified:
+            return Trial(corrected, [], mean_prompt_s)
+        tried.append((max(abs(got - asked) / asked for asked, got in seen), made))
+        made = corrected
+    off, made = min(tried, key=lambda trial: trial[0])
+    told: dict[str, str | int | float | None] = {"share": round(off, 4)}
+    inexact = Finding(slug="input_length_inexact", kind="validity", severity="medium", params=told)
+    return Trial(
+        msgspec.structs.replace(made, verified=False), [inexact] if off > ruler.TOLERANCE else [], mean_prompt_s
+    )
+
+
+def _trial(
+    talk: Talk, terms: Terms, made: Ruler, inputs: Distribution, context_tokens: int | None, salt: str
+) -> tuple[list[tuple[int, int]], float]:
+    """(asked, got) tokens of each finished prompt whose usage came, and how long the mean one took, in seconds."""
+    seen: list[tuple[int, int]] = []
+    took_s: list[float] = []
+    maker = maker_of(talk.spec, made, salt)
+    for index, tokens in enumerate(trial_lengths(inputs, maker.least, context_tokens)):
+        reply = ask(talk, terms, maker.text(tokens, index))
+        took_s.append(reply.response.elapsed_ns / NS_PER_S)
+        if reply.answer is not None and reply.answer.prompt_tokens is not None:
+            seen.append((tokens, reply.answer.prompt_tokens))
+    return seen, took_s[0]
 
 
 def trial_lengths(inputs: Distribution, least: int, context_tokens: int | None) -> list[int]:

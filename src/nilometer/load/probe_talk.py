@@ -113,12 +113,7 @@ def open_talk(courier: Courier, spec: Spec, there: Served, model: str | None) ->
             if reply.ok:
                 findings = [] if refusal is None else [_api_refused(refusal, api)]
                 return Opened(talk, terms, reply, findings)
-            if (
-                model is not None
-                and reply.response.status in (400, 404)
-                and _NO_MODEL.search(told(reply.response) or "")
-            ):
-                raise SpecError("model_unknown", model=model, served=there.names)
+            _refuse_wrong_model(reply, model, there)
             if reply.response.status in _ABSENT:
                 continue
             if not reply.refused or len(apis(spec)) == 1:
