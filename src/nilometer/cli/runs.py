@@ -94,12 +94,22 @@ def rm_command(session: Session, runs: tuple[str, ...]) -> None:
 @command.command("check")
 @shared_options
 def check_command(session: Session) -> None:
-    """Read everything in the archive and say what is damaged; exit 3 if anything is."""
+    """File runs whose measuring program died, then read everything and say what is damaged; exit 3 if anything is."""
     from nilometer.archive.store import location, open_archive
+    from nilometer.core.run import Run
+    from nilometer.experiment.places import journal_folder
+    from nilometer.experiment.recover import recover
 
     from .run_screens import check_document, check_object
 
     with open_archive(session.archive_url) as archive:
+        for found in recover(journal_folder(), archive):
+            if isinstance(found, Run):
+                session.tell(
+                    session.words.say("screen.runs.recovered", run=found.id, n=found.summary.run_requests.started)
+                )
+            else:
+                session.fail(found)
         checked = archive.check()
     path = str(location(session.archive_url))
     session.emit(check_object(checked), lambda: session.render(check_document(checked, path, session.words)))

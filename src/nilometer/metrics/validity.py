@@ -43,12 +43,13 @@ _EFFECT: dict[str, tuple[Verdict, Severity]] = {
     "length_output_off": ("marked", "medium"),
     "short_of_guide": ("marked", "low"),
     "clock_stepped": ("admissible", "low"),
+    "connection_not_kept": ("admissible", "low"),
     "lengths_not_from_traffic": ("admissible", "low"),
 }
 """What a finding makes of the verdict, and how severe it is. Gravest first; findings come in this order."""
 
 _WORST_FIRST: tuple[Verdict, ...] = ("inadmissible", "marked")
-_NOTES = ("clock_stepped", "lengths_not_from_traffic")
+_NOTES = ("clock_stepped", "connection_not_kept", "lengths_not_from_traffic")
 """Findings that say something about the run but nothing against its figures."""
 
 
@@ -121,6 +122,8 @@ def _load(summary: Summary, spec: Spec, phases: Phases, health: Health) -> Itera
     if health.wall_steps:
         step_ms = _largest_step_ms(health)
         yield _finding("clock_stepped", Evidence(name="wall_step", value=step_ms, unit="ms"), n=health.wall_steps)
+    if health.resent:
+        yield _finding("connection_not_kept", n=health.resent)
 
 
 def _failures(summary: Summary) -> Iterator[Evidence]:

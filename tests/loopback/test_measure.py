@@ -1,0 +1,248 @@
+"""`nilo measure` as a user runs it, against the mock with its known truth: figures, exit codes, files, secrets."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nilometer.engines.mock import Mock, launched
+from nilometer.engines.mock_script import Script, parse_fault
+
+QUICK = ("--warmup", "0.3s", "--duration", "1.5s", "--input-tokens", "24", "--output-tokens", "8")
+Env = dict[str, str]
+
+
+@pytest.fixture
+def env(tmp_path: Path) -> Env:
+    return {**os.environ, "XDG_DATA_HOME": str(tmp_path / "data"), "LC_ALL": "C.UTF-8", "NILO_LANG": "en"}
+
+
+@pytest.fixture(scope="module")
+def mock() -> Iterator[Mock]:
+    with launched(Script(models=("m",), ttft_ms=40, gap_ms=5)) as server:
+        yield server
+
+
+def nilo(env: Env, *words: str, timeout: float = 60) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "nilometer", *words]
+    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=timeout, check=False)
+
+
+def measured(env: Env, *words: str) -> dict[str, Any]:
+    done = nilo(env, "measure", *words, "--json")
+    assert done.returncode in (0, 1, 4), done.stderr
+    told: dict[str, Any] = json.loads(done.stdout)
+    return told
+
+
+def journals(env: Env) -> list[Path]:
+    return sorted((Path(env["XDG_DATA_HOME"]) / "nilometer" / "journals").glob("*"))
+
+
+def test_figures_are_those_of_the_truth(env: Env, mock: Mock) -> None:
+    run = measured(env, mock.url, "-c", "3", *QUICK)
+    assert run["kind"] == "run"
+    assert run["format"] == 1
+    latency, requests = run["latency_ms"], run["requests"]
+    assert requests["ok"] >= 30
+    assert requests["error"] == requests["incomplete"] == 0
+    assert 39.5 < latency["ttft"]["p50"] < 50
+    assert 4.9 < latency["tpot"]["p50"] < 6
+    # 3 streams of 8 tokens in 40 + 7 x 5 ms
+    assert run["throughput"]["output_tokens_per_s"] == pytest.approx(3 * 8 / 0.075, rel=0.15)
+    assert run["lengths"]["input"]["mean"] == run["lengths"]["asked_input"]["mean"] == 24
+    assert run["lengths"]["output"]["mean"] == 8
+    assert run["lengths"]["token_source"] == {"usage": requests["ok"]}
+    assert run["spec"]["model"] == "m"
+    assert journals(env) == []
+
+
+def test_a_count_sends_exactly_so_many_after_the_warm_up(env: Env, mock: Mock) -> None:
+    mock.clear_truth()
+    run = measured(env, mock.url, "-c", "4", "--requests", "21", "--warmup", "0", "--no-probe", *QUICK[4:])
+    assert run["window"]["rule"] == "count"
+    assert run["requests"]["ok"] == 21
+    assert sum(1 for line in mock.truth() if "completions" in line.path) == 21
+
+
+def test_an_open_loop_counts_from_due(env: Env, mock: Mock) -> None:
+    run = measured(env, mock.url, "--rate", "40", "--arrivals", "constant", *QUICK)
+    assert run["latency_from"] == "due"
+    assert run["requests"]["started"] == pytest.approx(60, abs=2)
+    assert run["latency_ms"]["start_lag"]["n"] == run["requests"]["ok"]
+
+
+def test_without_streaming_ttft_is_null(env: Env, mock: Mock) -> None:
+    run = measured(env, mock.url, "--no-stream", *QUICK)
+    assert run["latency_ms"]["ttft"] is None
+    assert run["latency_ms"]["tpot"] is None
+    assert run["latency_ms"]["e2e"]["p50"] > 70
+
+
+def test_slo_missed_is_exit_1_and_met_is_0(env: Env, mock: Mock) -> None:
+    words = ("measure", mock.url, "-c", "2", *QUICK, "--max-error-rate", "100%")
+    missed = nilo(env, *words, "--slo", "ttft_p95<=1ms")
+    assert missed.returncode == 1, missed.stderr
+    assert nilo(env, *words, "--slo", "ttft_p95<=5s").returncode == 0
+
+
+def test_errors_over_the_limit_are_exit_4_and_listed(env: Env) -> None:
+    with launched(Script(models=("m",), ttft_ms=20, gap_ms=2, faults=[parse_fault("http_429:50%")])) as server:
+        done = nilo(env, "measure", server.url, "--no-probe", "--model", "m", *QUICK)
+        assert done.returncode == 4, done.stderr
+        assert done.stdout.startswith("Not admissible")
+    shown = nilo(env, "runs", "show", "latest", "--errors")
+    assert shown.returncode == 0
+    assert "http_429" in shown.stdout
+
+
+def test_like_repeats_the_spec_with_other_prompts(env: Env, mock: Mock) -> None:
+    first = measured(env, mock.url, "-c", "2", *QUICK, "--slo", "ttft_p95<=5s")
+    mock.clear_truth()
+    second = measured(env, "--like", first["run"][:8], "-c", "3")
+    assert second["spec"]["slo"] == "ttft_p95<=5s"
+    assert second["spec"]["load"] == {**first["spec"]["load"], "concurrency": 3}
+    assert second["run"] != first["run"]
+
+
+def test_repeats_are_one_group(env: Env, mock: Mock) -> None:
+    told = measured(env, mock.url, "--repeat", "2", *QUICK)
+    assert told["kind"] == "group"
+    assert told["type"] == "repeat"
+    assert [run["order"] for run in told["runs"]] == [0, 1]
+    assert {run["group"] for run in told["runs"]} == {told["group"]}
+
+
+def test_records_are_one_json_object_a_line(env: Env, mock: Mock, tmp_path: Path) -> None:
+    file = tmp_path / "r.jsonl"
+    run = measured(env, mock.url, "-c", "2", *QUICK, "--records", str(file), "--no-archive", "--keep-text")
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    assert len(lines) == run["run_requests"]["started"]
+    ok = [line for line in lines if line["outcome"] == "ok"]
+    assert all(len(line["frames"]) == 8 for line in ok)
+    assert all(line["ttft_ms"] <= line["e2e_ms"] for line in ok)
+    assert all(line["text"] for line in ok)
+    assert nilo(env, "runs", "list").stdout.count(run["run"]) == 0
+
+
+def test_ctrl_c_once_drains_saves_and_is_130(env: Env, mock: Mock) -> None:
+    command = [sys.executable, "-m", "nilometer", "measure", mock.url, "--warmup", "0", "--duration", "60s", "--json"]
+    with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
+        time.sleep(3.5)
+        child.send_signal(signal.SIGINT)
+        out, _ = child.communicate(timeout=30)
+    assert child.returncode == 130
+    run = json.loads(out)
+    assert run["requests"]["ok"] > 0
+    assert run["requests"]["cancelled"] == 0
+    assert "interrupted" in {finding["slug"] for finding in run["findings"]}
+
+
+def test_kill_9_of_nilo_leaves_no_worker_and_a_run_to_recover(env: Env, mock: Mock) -> None:
+    command = [sys.executable, "-m", "nilometer", "measure", mock.url, "-c", "2", "--warmup", "0", "--duration", "60s"]
+    with subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as child:
+        time.sleep(3.5)
+        workers = children_of(child.pid)
+        child.kill()
+        child.wait()
+    assert len(workers) == 1
+    limit = time.monotonic() + 10
+    while any(map(alive, workers)) and time.monotonic() < limit:
+        time.sleep(0.1)
+    assert not any(map(alive, workers))
+    assert len(journals(env)) == 1
+    checked = nilo(env, "runs", "check")
+    assert checked.returncode == 0, checked.stderr
+    assert journals(env) == []
+    shown = json.loads(nilo(env, "runs", "show", "latest", "--json").stdout)
+    assert shown["run_requests"]["ok"] > 5
+
+
+def test_no_secret_gets_into_anything_kept_or_shown(env: Env, tmp_path: Path) -> None:
+    env["CANARY_KEY"] = "canary-key"
+    with launched(Script(models=("m",), ttft_ms=5, gap_ms=1, api_key="canary-key")) as server:
+        url = server.url.replace("//", "//user:canary-password@") + "?api_key=canary-query"
+        words = (url, *QUICK, "--header", "X-Secret: canary-header", "--api-key-env", "CANARY_KEY")
+        done = nilo(env, "measure", *words, "--json", "--records", str(tmp_path / "r.jsonl"))
+        assert done.returncode == 0, done.stderr
+    told = done.stdout + done.stderr + (tmp_path / "r.jsonl").read_text()
+    assert "canary" not in told.lower().replace("canary_key", "")
+    kept = b"".join(path.read_bytes() for path in (tmp_path / "data").rglob("*") if path.is_file())
+    assert b"canary-" not in kept
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        ((), 2, "no target"),
+        (("127.0.0.1:8000",), 2, "http://"),
+        (("http://127.0.0.1:9",), 3, "Connection refused"),
+        (("http://name.invalid:1",), 3, "name.invalid"),
+        (("URL", "-c", "2", "--rate", "3"), 2, "exclude each other"),
+        (("URL", "--slo", "speed<=1"), 2, "speed"),
+        (("URL", "--window", "5..1"), 2, "5..1"),
+        (("URL", "--arrivals", "sometimes", "--rate", "1"), 2, "sometimes"),
+        (("URL", "--input-tokens", "normal:5"), 2, "normal:5"),
+        (("URL", "--input-tokens", "empirical:/nowhere"), 2, "/nowhere"),
+        (("URL", "--model", "other"), 2, "it serves: m"),
+        (("URL", "--records", "/nowhere/r"), 2, "/nowhere/r"),
+        (("URL", "--archive", "sqlite:////proc/nowhere/a"), 3, "/proc/nowhere"),
+        (("URL", "--like", "nosuch"), 2, "nosuch"),
+        (("URL", "-c", "0"), 2, "-c"),
+        (("URL", "--bogus"), 2, "--bogus"),
+        (("URL", "-c", "99999"), 2, "ulimit"),
+    ],
+)
+def test_bad_input_is_one_line_and_the_right_code(
+    env: Env, mock: Mock, words: Sequence[str], code: int, told: str
+) -> None:
+    mock.clear_truth()
+    done = nilo(env, "measure", *(mock.url if word == "URL" else word for word in words))
+    assert done.returncode == code, done.stderr
+    assert told in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+    lines = done.stderr.strip().splitlines()
+    assert len(lines) == 1 or lines[0].startswith("Usage:")
+    if code == 2:
+        assert not [line for line in mock.truth() if "completions" in line.path]
+
+
+def test_the_archive_holds_what_was_printed(env: Env, mock: Mock, tmp_path: Path) -> None:
+    run = measured(env, mock.url, "-c", "2", *QUICK, "--archive", f"sqlite:///{tmp_path}/a.sqlite")
+    with sqlite3.connect(tmp_path / "a.sqlite") as db:
+        (value,) = db.execute(
+            "SELECT value FROM summary_value WHERE run = ? AND metric = 'ttft' AND stat = 'p50'", (run["run"],)
+        ).fetchone()
+    db.close()
+    assert value == run["latency_ms"]["ttft"]["p50"]
+
+
+def children_of(pid: int) -> list[int]:
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                stat = (entry / "stat").read_text()
+            except OSError:
+                continue
+            if int(stat.rpartition(")")[2].split()[1]) == pid:
+                found.append(int(entry.name))
+    return found
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False

@@ -1,0 +1,104 @@
+"""Flag > TOML > default; what cannot be is refused before anything is sent."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nilometer.cli.spec_options import GUIDE, extra_body, headers_given, resolve, without_secrets
+from nilometer.core.errors import SpecError
+from nilometer.core.spec import Spec, to_tree
+
+URL = "http://127.0.0.1:8000"
+
+
+def toml(folder: Path, text: str) -> str:
+    path = folder / "spec.toml"
+    path.write_text(text, "utf-8")
+    return str(path)
+
+
+def test_defaults_are_the_specs_own_with_one_in_flight() -> None:
+    spec = resolve(URL, {})
+    assert spec.load.concurrency == 1
+    assert spec.load.warmup_s == 60
+    assert spec.prompts.input_tokens == "512"
+    assert spec.stream
+
+
+def test_flag_over_file_over_default(tmp_path: Path) -> None:
+    file = toml(tmp_path, f'target = "{URL}"\n[load]\nconcurrency = 4\nwarmup_s = 5.0\n')
+    spec = resolve(file, {"concurrency": 9, "temperature": "none", "no_stream": True, "ramp": "auto"})
+    assert spec.target == URL
+    assert spec.load.concurrency == 9
+    assert spec.load.warmup_s == 5
+    assert spec.load.duration_s == 180
+    assert spec.sampling.temperature == "none"
+    assert not spec.stream
+
+
+def test_a_flag_chooses_the_loop_over_the_files_other_kind(tmp_path: Path) -> None:
+    file = toml(tmp_path, f'target = "{URL}"\n[load]\nconcurrency = 4\n')
+    assert resolve(file, {"rate": 2.0}).load.concurrency is None
+    with pytest.raises(SpecError) as refused:
+        resolve(URL, {"rate": 2.0, "concurrency": 3})
+    assert refused.value.slug == "two_loops"
+
+
+def test_guide_sets_its_three_values() -> None:
+    load = resolve(URL, {"procedure": "guide", "warmup": 1.0}).load
+    assert (load.warmup_s, load.duration_s, load.window) == tuple(GUIDE.values())
+
+
+@pytest.mark.parametrize(
+    ("text", "slug", "told"),
+    [
+        ("target = \n[load]\n", "toml_invalid", "line 1"),
+        ('target = "x"\n[load]\nconcurency = 4\n', "toml_key", "concurency"),
+        ('target = "x"\n[load]\nconcurrency = "four"\n', "toml_key", "$.load.concurrency"),
+        ("[load]\n", "toml_key", "target"),
+    ],
+)
+def test_a_bad_file_is_refused_by_file_and_place(tmp_path: Path, text: str, slug: str, told: str) -> None:
+    file = toml(tmp_path, text)
+    with pytest.raises(SpecError) as refused:
+        resolve(file, {})
+    assert refused.value.slug == slug
+    assert refused.value.params["file"] == file
+    assert told in str(refused.value.params["detail"])
+
+
+def test_a_missing_file_is_refused() -> None:
+    with pytest.raises(SpecError) as refused:
+        resolve("/nowhere/spec.toml", {})
+    assert refused.value.slug == "file_unreadable"
+
+
+def test_extra_body_from_text_and_file(tmp_path: Path) -> None:
+    assert extra_body('{"min_p": 0.1}') == {"min_p": 0.1}
+    (tmp_path / "b.json").write_text('{"a": [1]}')
+    assert extra_body(f"@{tmp_path / 'b.json'}") == {"a": [1]}
+    for bad in ("{", "[1]", "3"):
+        with pytest.raises(SpecError) as refused:
+            extra_body(bad)
+        assert refused.value.slug == "extra_body_invalid"
+
+
+def test_header_values_reach_the_load_and_not_the_spec(tmp_path: Path) -> None:
+    file = toml(tmp_path, f'target = "{URL}"\n[http.headers]\nX-Two = "canary-two"\n')
+    given: dict[str, Any] = {"headers": (("X-One", "canary-one"),), "api_key_env": "KEY"}
+    spec = resolve(file, given)
+    headers = dict(headers_given(spec, given, {"KEY": "canary-key"}))
+    assert headers == {"X-One": "canary-one", "X-Two": "canary-two", "Authorization": "Bearer canary-key"}
+    assert "canary" not in str(to_tree(without_secrets(spec)))
+    with pytest.raises(SpecError) as refused:
+        headers_given(spec, given, {})
+    assert refused.value.slug == "api_key_missing"
+
+
+def test_like_repeats_a_spec_on_another_target_and_load() -> None:
+    base = Spec(target=URL, model="m", slo="ttft_p95<=1s")
+    spec = resolve("http://other:1", {"concurrency": 32}, base)
+    assert (spec.target, spec.model, spec.slo, spec.load.concurrency) == ("http://other:1", "m", "ttft_p95<=1s", 32)

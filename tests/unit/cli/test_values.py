@@ -1,0 +1,64 @@
+"""Values as they are typed."""
+
+from __future__ import annotations
+
+import click
+import pytest
+
+from nilometer.cli.values import HEADER, LABEL, LIMITS, RAMP, SECONDS, SHARE
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("60s", 60), ("500ms", 0.5), ("2m", 120), ("1h", 3600), ("7", 7), ("0", 0), (".5s", 0.5)]
+)
+def test_seconds(text: str, seconds: float) -> None:
+    assert SECONDS.convert(text, None, None) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize("text", ["", "s", "-1s", "1d", "1 s x", "nan", "inf", "1e3"])
+def test_what_is_no_time_is_refused(text: str) -> None:
+    with pytest.raises(click.BadParameter, match="60s"):
+        SECONDS.convert(text, None, None)
+
+
+def test_ramp_may_be_auto() -> None:
+    assert RAMP.convert("auto", None, None) == "auto"
+    assert RAMP.convert("3s", None, None) == 3
+
+
+@pytest.mark.parametrize(("text", "share"), [("1%", 0.01), ("0.01", 0.01), ("100%", 1), ("0", 0)])
+def test_share(text: str, share: float) -> None:
+    assert SHARE.convert(text, None, None) == pytest.approx(share)
+
+
+@pytest.mark.parametrize("text", ["101%", "-1%", "x", "2"])
+def test_what_is_no_share_is_refused(text: str) -> None:
+    with pytest.raises(click.BadParameter):
+        SHARE.convert(text, None, None)
+
+
+def test_limits() -> None:
+    assert LIMITS.convert("connect=5s,first=none,total=2m", None, None) == {
+        "connect_s": 5.0,
+        "first_s": "none",
+        "total_s": 120.0,
+    }
+
+
+@pytest.mark.parametrize("text", ["5s", "idle", "idle=", "speed=5s", "idle=x"])
+def test_what_is_no_limit_is_refused(text: str) -> None:
+    with pytest.raises(click.BadParameter):
+        LIMITS.convert(text, None, None)
+
+
+def test_pairs_keep_further_separators() -> None:
+    assert HEADER.convert("X-Where: a:b", None, None) == ("X-Where", "a:b")
+    assert LABEL.convert("k=v=w", None, None) == ("k", "v=w")
+
+
+def test_a_bad_pair_is_refused_without_saying_it_back() -> None:
+    with pytest.raises(click.BadParameter) as refused:
+        HEADER.convert("secret-canary", None, None)
+    assert "canary" not in str(refused.value)
+    with pytest.raises(click.BadParameter):
+        HEADER.convert("X: a\r\nY: b", None, None)

@@ -1,0 +1,82 @@
+"""Spec to Orders: shares add up, seconds become ns, the ramp stays in the warm-up, tokens are foretold."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nilometer.core.spec import Load, Spec, Timeouts
+from nilometer.experiment.orders import Share, limits, orders, part, ramp_s, tokens_foretold
+
+
+class Way(NamedTuple):
+    address: str = "http://127.0.0.1:9"
+    api: str = "chat"
+    mean_e2e_s: float | None = 2.0
+
+
+def spec_of(**load: object) -> Spec:
+    return Spec(target="http://x", load=Load(**load))  # type: ignore[arg-type]
+
+
+def shares(n: int) -> list[Share]:
+    return [Share(Path(f"/j/{i}"), Path(f"/c/{i}")) for i in range(n)]
+
+
+@given(st.integers(0, 10_000), st.integers(1, 64))
+def test_parts_add_up_and_differ_by_one_at_most(whole: int, n: int) -> None:
+    parts = [part(whole, n, i) for i in range(n)]
+    assert sum(parts) == whole
+    assert max(parts) - min(parts) <= 1
+
+
+def test_concurrency_and_count_are_split_over_the_workers() -> None:
+    told = orders(spec_of(concurrency=5, requests=7), Way(), shares(2), keep_text=False)
+    assert [order.lanes for order in told] == [3, 2]
+    assert [order.requests for order in told] == [4, 3]
+    assert [order.worker for order in told] == [0, 1]
+    assert all(order.duration_ns is None for order in told)
+
+
+def test_an_open_loop_has_no_lanes_and_a_duration_in_ns() -> None:
+    (order,) = orders(spec_of(rate_per_s=2.5, warmup_s=1.5, duration_s=3), Way(), shares(1), keep_text=True)
+    assert order.lanes is None
+    assert order.warmup_ns == 1_500_000_000
+    assert order.duration_ns == 3_000_000_000
+    assert order.keep_text
+    assert order.target == "http://127.0.0.1:9"
+
+
+def test_timeouts_become_ns_and_none_stays_none() -> None:
+    told = limits(Timeouts(connect_s=0.5, first_s="none", idle_s=2, total_s="none"))
+    assert (told.connect_ns, told.first_ns, told.idle_ns, told.total_ns) == (500_000_000, None, 2_000_000_000, None)
+
+
+@pytest.mark.parametrize(
+    ("asked", "warmup", "e2e", "expected"),
+    [
+        (None, 60.0, 4.0, 4.0),  # auto: one mean E2E
+        (None, 3.0, 4.0, 3.0),  # never beyond the warm-up
+        (None, 0.0, 4.0, 0.0),
+        (None, 60.0, None, 0.0),  # nothing is known: at once
+        (7.5, 3.0, 4.0, 7.5),  # asked is asked
+    ],
+)
+def test_ramp(asked: float | None, warmup: float, e2e: float | None, expected: float) -> None:
+    assert ramp_s(spec_of(concurrency=1, ramp_s=asked, warmup_s=warmup), e2e) == expected
+
+
+def test_tokens_foretold() -> None:
+    # 4 in flight for 10 + 30 s at 2 s each = 80 requests of 100 + 20 tokens
+    closed = spec_of(concurrency=4, warmup_s=10, duration_s=30)
+    assert tokens_foretold(closed, 2.0, 100, 20) == 9_600
+    # a rate needs no E2E: 3/s for 40 s
+    assert tokens_foretold(spec_of(rate_per_s=3, warmup_s=10, duration_s=30), None, 100, 20) == 14_400
+    # a count is itself, and the warm-up before it
+    assert tokens_foretold(spec_of(concurrency=4, warmup_s=10, requests=50), 2.0, 100, 20) == (20 + 50) * 120
+    assert tokens_foretold(spec_of(concurrency=4, warmup_s=0, requests=50), None, 100, 20) == 6_000
+    assert tokens_foretold(closed, None, 100, 20) is None
