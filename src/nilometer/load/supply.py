@@ -15,6 +15,8 @@ from nilometer.core.record import Call
 from .order import Unpacker, as_calls
 
 _READ_BYTES = 262144
+_CALM_S = 0.03
+"""So long after it ran low the store is filled up: a wave of ends takes its calls and does not wait for unpacking."""
 
 
 class Supply:
@@ -27,6 +29,7 @@ class Supply:
         self._calls: deque[Call] = deque()
         self._unpacker = Unpacker()
         self._reading = False
+        self._waiting = False
         self.on_more: Callable[[], None] = lambda: None
         self.ended = False
         self.starved = 0
@@ -37,8 +40,9 @@ class Supply:
         """The next call; None when there is none now (`exhausted` says whether there will be)."""
         if self._calls:
             call = self._calls.popleft()
-            if len(self._calls) < self._low and not self._reading:
-                self._read_on()
+            if len(self._calls) < self._low and not self._reading and not self._waiting:
+                self._waiting = True
+                self._loop.call_later(_CALM_S, self._read_on)
             return call
         if not self.ended:
             self.starved += 1
@@ -64,7 +68,8 @@ class Supply:
         self._pipe.close()
 
     def _read_on(self) -> None:
-        if not self.ended:
+        self._waiting = False
+        if not self.ended and not self._reading:
             self._loop.add_reader(self._pipe.fileno(), self._readable)
             self._reading = True
 
