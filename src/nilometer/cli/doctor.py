@@ -50,7 +50,7 @@ def _lines(check: Check, session: Session) -> list[str]:
     lines = [f"{_MARKS[check.state]}  {_said(check, session)}"]
     fix = _fix(check, session)
     if fix is not None:
-        lines.append(f"      {session.words.say('screen.next')}: {fix}")
+        lines.append(f"      {session.words.say('screen.step', step=fix)}")
     return lines
 
 

@@ -73,7 +73,7 @@ def error_line(words: Catalogue, error: NiloError) -> str:
     """`nilo: WHAT (SLUG). Next: STEP` in the session's language."""
     what = words.say(f"error.{error.slug}.what", **error.params)
     step = words.say(f"error.{error.slug}.next", **error.params)
-    return f"nilo: {what} ({error.slug}). {words.say('screen.next')}: {step}"
+    return words.say("screen.error_line", what=what, slug=error.slug, step=step)
 
 
 def write_result(path: str, text: str) -> None:

@@ -13,7 +13,7 @@ from nilometer.core.errors import SpecError
 from nilometer.core.finding import Finding
 from nilometer.core.record import Call
 from nilometer.core.spec import Spec
-from nilometer.load.probe import ProbeResult, probe, unprobed
+from nilometer.load.probe import ProbeResult, Step, probe, unprobed
 from nilometer.net.endpoint import Endpoint, mask_url, parse
 from nilometer.net.route import resolve
 from nilometer.workload import lengths
@@ -42,7 +42,7 @@ class Approach(NamedTuple):
     findings: list[Finding]
 
 
-def approach(spec: Spec, headers: Headers, *, address: str, salt: str) -> Approach:
+def approach(spec: Spec, headers: Headers, *, address: str, salt: str, on_step: Step = lambda _: None) -> Approach:
     """Probe `address` (unless the spec forbids it) and make ready. `salt` sets this run's prompts apart from others'.
 
     Raises what `load.probe`, `workload.plan.calls` and `workload.lengths.parse` raise.
@@ -53,7 +53,7 @@ def approach(spec: Spec, headers: Headers, *, address: str, salt: str) -> Approa
         headers = (*headers, ("Authorization", endpoint.authorization))
     route = resolve(endpoint, insecure=spec.http.insecure, proxy=spec.http.proxy)
     if spec.probe:
-        found = probe(endpoint, spec, dict(headers), input_tokens=inputs, output_tokens=outputs)
+        found = probe(endpoint, spec, dict(headers), input_tokens=inputs, output_tokens=outputs, on_step=on_step)
     else:
         found = unprobed(endpoint, spec)
     made = calls(

@@ -12,12 +12,15 @@ import numpy as np
 from nilometer.core.clock import NS_PER_MS, NS_PER_S
 from nilometer.core.record import Phase, Record
 from nilometer.load.journal import Tail
+from nilometer.metrics import trend
 from nilometer.metrics.quantiles import percentile
 from nilometer.metrics.request import tpot_ns, ttft_ns
+from nilometer.metrics.window import LEAST_REQUESTS
 
 _RECENT = 2000
 """Latencies are of the latest requests of the phase, at most so many."""
 _RATE_WINDOW_S = 10.0
+_JUDGE_EVERY_NS = 3 * NS_PER_S
 
 
 class Live(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,15 +52,17 @@ class Observer:
         self._ok = 0
         self._errors = 0
         self._frames: deque[tuple[int, int]] = deque()
-        self._ended: deque[tuple[int, int]] = deque()
+        self._series: list[tuple[int, float]] = []
+        self._judged_ns = 0
+        self._steady_ns: int | None = None
         self.tokens = 0
 
     def close(self) -> None:
         for tail in self._tails:
             tail.close()
 
-    def look(self, phase: Phase, now_ns: int, frames: int, in_flight: int) -> Live:
-        """Take in what is new and say how it stands; `elapsed_s` is filled by the caller."""
+    def look(self, phase: Phase, elapsed_s: float, now_ns: int, frames: int, in_flight: int) -> Live:
+        """Take in what is new and say how it stands, so many seconds into the phase."""
         if phase != self._phase:
             self._begin(phase)
         for tail in self._tails:
@@ -70,7 +75,7 @@ class Observer:
         ttft = np.sort(np.asarray(self._ttft, dtype=np.float64))
         return Live(
             phase=phase,
-            elapsed_s=0.0,
+            elapsed_s=elapsed_s,
             ttft_ms_p50=percentile(ttft, 50),
             ttft_ms_p95=percentile(ttft, 95),
             tpot_ms_p50=median(self._tpot) if self._tpot else None,
@@ -78,6 +83,7 @@ class Observer:
             in_flight=in_flight,
             n=self._ok,
             errors=self._errors,
+            steady_since_s=self._steady_since_s(now_ns, elapsed_s),
         )
 
     def _begin(self, phase: Phase) -> None:
@@ -86,6 +92,7 @@ class Observer:
         if phase == "measured":
             self._ttft.clear()
             self._tpot.clear()
+            self._series.clear()
             self._ok = self._errors = 0
 
     def _add(self, record: Record) -> None:
@@ -96,11 +103,33 @@ class Observer:
             return
         self._ok += 1
         ttft, tpot = ttft_ns(record), tpot_ns(record)
-        if ttft is not None:
+        if ttft is not None and record.start_ns is not None:
             self._ttft.append(ttft / NS_PER_MS)
+            self._series.append((record.start_ns, ttft / NS_PER_MS))
         if tpot is not None:
             self._tpot.append(tpot / NS_PER_MS)
+
+    def _steady_since_s(self, now_ns: int, elapsed_s: float) -> float | None:
+        """Since when in the measured phase TTFT shows neither a warm-up nor a drift; asked anew every few seconds."""
+        if self._phase != "measured":
+            return None
+        if now_ns - self._judged_ns > _JUDGE_EVERY_NS:
+            self._judged_ns = now_ns
+            self._steady_ns = steady_since_ns(self._series)
+        if self._steady_ns is None:
+            return None
+        return max(elapsed_s - (now_ns - self._steady_ns) / NS_PER_S, 0.0)
 
     def _frame_rate(self) -> float | None:
         (t0, f0), (t1, f1) = self._frames[0], self._frames[-1]
         return (f1 - f0) * NS_PER_S / (t1 - t0) if t1 > t0 else None
+
+
+def steady_since_ns(series: list[tuple[int, float]]) -> int | None:
+    """The start of the first request from which on these (start ns, latency) show no drift; None while too few do."""
+    ordered = sorted(series)
+    values = np.array([value for _, value in ordered], dtype=np.float64)
+    cut = trend.warmup(values)
+    if len(values) - cut < LEAST_REQUESTS or trend.drift(values[cut:]).is_real():
+        return None
+    return ordered[cut][0]

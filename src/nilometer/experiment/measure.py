@@ -46,6 +46,8 @@ _LOST_AFTER = 50
 class Watch(Protocol):
     """Who looks on while a run goes on."""
 
+    def probing(self, step: str) -> None: ...
+
     def before(self, spec: Spec, *, api: str, now_wall_s: float, tokens: int | None = None) -> None: ...
 
     def update(self, live: Live) -> None: ...
@@ -96,12 +98,14 @@ def measure(
     """Run one load test and file it. Raises TargetError and SpecError before anything was sent under load.
 
     `take_records` is handed all records once, in order of ending. The journals are removed when everything that was
-    to be kept is kept; until then they hold the run, and an ArchiveError `archive_failed` names them.
+    to be kept is kept; until then they hold the run, and an ArchiveError `run_not_archived` names them.
     """
     check(spec)
     allow_sockets(spec.load.concurrency or 0)
     random = random or Random()  # noqa: S311 - names, not secrets
-    way = approach(spec, headers, address=behind.url if behind else spec.target, salt=new_id(random))
+    way = approach(
+        spec, headers, address=behind.url if behind else spec.target, salt=new_id(random), on_step=watch.probing
+    )
     run_id = new_id(random)
     files = shares(run_id, spec.load.workers, journal_folder())
     environment = _environment(way, behind)
@@ -205,8 +209,8 @@ def _follow(crew: Crew, go: Go, spec: Spec, observer: Observer, watch: Watch, st
         crew.check()
         now = time.monotonic_ns()
         phase, elapsed_s, total_s = _phase(spec, go, now, crew)
-        live = observer.look(phase, now, crew.total(Field.FRAMES), crew.total(Field.IN_FLIGHT))
-        watch.update(msgspec.structs.replace(live, elapsed_s=elapsed_s, total_s=total_s))
+        live = observer.look(phase, elapsed_s, now, crew.total(Field.FRAMES), crew.total(Field.IN_FLIGHT))
+        watch.update(msgspec.structs.replace(live, total_s=total_s))
         if stop.asked > told:
             told = stop.asked
             crew.drain("interrupted") if told == 1 else crew.cancel()
@@ -243,7 +247,7 @@ def _file(run: Run, runs: Runs, journals: list[Path]) -> None:
     try:
         runs.put(run, records(journals))
     except ArchiveError as fault:
-        raise ArchiveError("archive_failed", file=str(journals[0]), why=fault.slug, detail=str(fault)) from None
+        raise ArchiveError("run_not_archived", file=str(journals[0]), why=fault.slug, detail=str(fault)) from None
 
 
 def lost(run: Run) -> TargetError | None:

@@ -17,21 +17,27 @@ from .conclude import conclude, records
 def recover(folder: Path, runs: Runs) -> Iterator[Run | DataError]:
     """File every abandoned run of the folder, and yield it; or why its journals could not be read.
 
+    Journals in which no request ended are removed without a word.
     A journal is removed only when the archive holds its run. Runs that are still going on are left alone.
     """
     for header, paths in _abandoned(folder):
         if header is None:
             yield DataError("not_a_journal", file=str(paths[0]))
             continue
-        run = conclude(header, paths)
-        try:
-            runs.put(run, records(paths))
-        except ArchiveError as fault:
-            if fault.slug != "run_exists":
-                raise
+        if next(records(paths), None) is not None:
+            yield _file(header, paths, runs)
         for path in paths:
             path.unlink(missing_ok=True)
-        yield run
+
+
+def _file(header: Header, paths: list[Path], runs: Runs) -> Run:
+    run = conclude(header, paths)
+    try:
+        runs.put(run, records(paths))
+    except ArchiveError as fault:
+        if fault.slug != "run_exists":
+            raise
+    return run
 
 
 def _abandoned(folder: Path) -> Iterator[tuple[Header | None, list[Path]]]:

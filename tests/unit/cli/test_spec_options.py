@@ -56,7 +56,7 @@ def test_guide_sets_its_three_values() -> None:
     ("text", "slug", "told"),
     [
         ("target = \n[load]\n", "toml_invalid", "line 1"),
-        ('target = "x"\n[load]\nconcurency = 4\n', "toml_key", "concurency"),
+        ('target = "x"\n[load]\nparallel = 4\n', "toml_key", "parallel"),
         ('target = "x"\n[load]\nconcurrency = "four"\n', "toml_key", "$.load.concurrency"),
         ("[load]\n", "toml_key", "target"),
     ],
