@@ -1,4 +1,4 @@
-"""Whether a series has settled: where its warm-up ends (MSER-5) and whether it drifts (Kendall with Theil-Sen).
+"""Whether a series has settled: where its warm-up ends (MSER-5), and whether it drifts (Kendall with Theil-Sen).
 
 Series of plain numbers in, positions and figures out. ADF and the like are left out on purpose: they call a trend of
 +50 % stationary.
@@ -20,6 +20,9 @@ LEAST_BATCHES = 10
 """A series with fewer batches (50 values) tells nothing about a warm-up, and none is cut."""
 _TAIL_BATCHES = 5
 """What is kept holds five batches at least: fewer can agree with each other by chance."""
+HEAD_SHARE = 0.05
+HEAD_ERRORS = 3.0
+"""A warm-up differs from what follows by more than 5 % and by more than three standard errors."""
 _NO_VARIATION = 1e-6
 """A spread below a millionth of the mean is rounding, not variation."""
 BLOCKS = 10
@@ -54,6 +57,24 @@ def mser5(values: Floats) -> int:
     errors = _errors_of_rest(means - centre)
     slack = (_NO_VARIATION * abs(centre)) ** 2 / batches
     return BATCH * int(np.argmax(errors <= errors.min() * (1 + 1e-9) + slack))
+
+
+def warmup(values: Floats) -> int:
+    """How many values at the head are warm-up: what MSER-5 would cut, if the head differs from the rest at all.
+
+    In noise alone MSER-5 cuts something in 4 of 10 series, more than half in 1 of 10 short ones. A head whose mean is
+    within 5 % or 3 standard errors of the rest is kept, which leaves 1 false cut in 20 and finds steps as before.
+    """
+    cut = mser5(values)
+    if not cut:
+        return 0
+    means = values[: len(values) // BATCH * BATCH].reshape(-1, BATCH).mean(axis=1)
+    head, rest = means[: cut // BATCH], means[cut // BATCH :]
+    spread = float(rest.var(ddof=1))
+    head_spread = float(head.var(ddof=1)) if len(head) > 1 else spread
+    error = math.sqrt(head_spread / len(head) + spread / len(rest))
+    away = abs(float(head.mean() - rest.mean()))
+    return cut if away > max(HEAD_ERRORS * error, HEAD_SHARE * abs(float(rest.mean()))) else 0
 
 
 def _errors_of_rest(means: Floats) -> Floats:

@@ -178,7 +178,7 @@ def _lengths(summary: Summary, spec: Spec) -> Iterator[Finding]:
 
 
 def _off(slug: str, asked: Length, got: Length) -> Iterator[Finding]:
-    if asked.mean and got.mean is not None and abs(got.mean / asked.mean - 1) > LENGTH_OFF_SHARE:
+    if asked.mean and got.mean is not None and abs(got.mean - asked.mean) > LENGTH_OFF_SHARE * asked.mean:
         off = got.mean / asked.mean - 1
         evidence = Evidence(name="length_mean", value=got.mean, unit="tokens")
         yield _finding(slug, evidence, asked=asked.mean, got=got.mean, off=off)

@@ -143,7 +143,7 @@ def _settled_latency_ns(phases: Phases, table: Table, ok: Mask) -> int:
     known = ok & ~np.isnan(table.latency(name))
     starts = table.start_ns[known]
     order = np.argsort(starts, kind="stable")
-    cut = trend.mser5(table.latency(name)[known][order])
+    cut = trend.warmup(table.latency(name)[known][order])
     return int(starts[order][cut]) if cut else phases.start_ns
 
 
@@ -152,4 +152,4 @@ def _settled_completions_ns(phases: Phases, table: Table, ok: Mask) -> int:
     at = (table.end_ns[ok & (table.end_ns != NONE)] - phases.start_ns) // NS_PER_S
     at = at[(at >= 0) & (at < seconds)]
     per_second = np.bincount(at, minlength=int(seconds)).astype(np.float64)
-    return phases.start_ns + trend.mser5(per_second) * NS_PER_S
+    return phases.start_ns + trend.warmup(per_second) * NS_PER_S
