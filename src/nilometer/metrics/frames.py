@@ -153,7 +153,9 @@ def _stamps(opened: list[Frames], user: Ints, counts: Ints) -> tuple[Ints, Lags 
     has = kernel >= 0
     lag = np.where(has, user - kernel, UNKNOWN_LAG)
     fits = lag.max() < 2**31 and lag.min() >= -(2**31)
-    stamped = counts if has.all() else np.bincount(np.repeat(np.arange(len(counts)), counts)[has], minlength=len(counts))
+    stamped = (
+        counts if has.all() else np.bincount(np.repeat(np.arange(len(counts)), counts)[has], minlength=len(counts))
+    )
     return best_stamps_ns(user, kernel), lag.astype(np.int32) if fits else lag, stamped
 
 
