@@ -96,7 +96,8 @@ def begin(wanted: Launch) -> LaunchedEngine:
     """The same without a context: the caller calls `stop()`. The end of this process ends the server all the same."""
     if not port_is_free(wanted.port):
         raise EngineError("engine_port", port=wanted.port)
-    server = Server(wanted.argv, log_path=new_log(wanted.name, wanted.log_folder), environment=wanted.environment)
+    log_path = new_log(wanted.name, wanted.log_folder)
+    server = Server(wanted.argv, log_path=log_path, name=wanted.name, environment=wanted.environment)
     try:
         url = f"http://127.0.0.1:{wanted.port}"
         return LaunchedEngine(server, wanted, wait_until_ready(server, url, wanted.headers, wanted.ready_budget_s))
@@ -116,10 +117,11 @@ class Server:
         argv: Sequence[str],
         *,
         log_path: Path,
+        name: str | None = None,
         environment: Mapping[str, str] | None = None,
         grace_s: float = GRACE_S,
     ) -> None:
-        self.program = argv[0]
+        self.program = name or argv[0]
         self.log_path = log_path
         self._grace_s = grace_s
         self._told = b""
