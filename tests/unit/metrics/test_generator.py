@@ -147,8 +147,8 @@ def test_late_refills_of_a_late_loop_are_the_generators() -> None:
 
 
 def test_many_slots_that_end_together_may_take_their_time() -> None:
-    """1,024 refills one after the other take 10 ms of sending."""
-    made = seen_by(slot(26, refill_s=0.010), health([12.0] * 400), concurrency=1024)[1]
+    """1,024 refills one after the other take tens of ms."""
+    made = seen_by(slot(26, refill_s=0.050), health([12.0] * 400), concurrency=1024)[1]
     assert "refill" not in made
 
 
@@ -222,10 +222,23 @@ def test_health_outside_the_window_does_not_count() -> None:
 
 def test_the_limits_themselves() -> None:
     calm = Signs(
-        reads=1000, late_reads=0, requests=500, late_first=0, unstamped_share=0.0, lag_time_share=0.0,
-        late_rows_share=0.0, refill_p95_ms=1.0, refills=500, slots=8, achieved=1.0, idle_share=0.0,
-        start_lag_p99_ms=None, late_starts=0,
-    )  # fmt: skip
+        reads=1000,
+        late_reads=0,
+        frames=1100,
+        late_frames=0,
+        requests=500,
+        late_first=0,
+        unstamped_share=0.0,
+        lag_time_share=0.0,
+        late_rows_share=0.0,
+        refill_p95_ms=1.0,
+        refills=500,
+        slots=8,
+        achieved=1.0,
+        idle_share=0.0,
+        start_lag_p99_ms=None,
+        late_starts=0,
+    )
     assert reasons(calm) == []
     assert reasons(calm._replace(late_reads=4)) == []
     assert reasons(calm._replace(late_reads=5)) == ["late_reads_share"]
@@ -233,7 +246,11 @@ def test_the_limits_themselves() -> None:
     assert reasons(calm._replace(requests=499, late_first=5)) == ["late_first_tokens_share"]
     assert reasons(calm._replace(idle_share=0.051)) == ["achieved_over_asked"]
     assert reasons(calm._replace(idle_share=0.05)) == []
-    assert reasons(calm._replace(refill_p95_ms=5.09, late_rows_share=0.05)) == ["refill"]
-    assert reasons(calm._replace(refill_p95_ms=5.07, late_rows_share=0.05)) == []
+    assert reasons(calm._replace(late_reads=3, late_frames=9)) == []
+    assert reasons(calm._replace(late_reads=3, late_frames=10)) == ["late_reads_share"]
+    assert reasons(calm._replace(late_reads=1, late_frames=10)) == []
+    assert reasons(calm._replace(refill_p95_ms=5.41, late_rows_share=0.05)) == ["refill"]
+    assert reasons(calm._replace(refill_p95_ms=5.39, late_rows_share=0.05)) == []
+    assert reasons(calm._replace(refill_p95_ms=5.41, late_rows_share=0.04)) == []
     assert reasons(calm._replace(unstamped_share=1.0, lag_time_share=0.011)) == ["loop_lag"]
     assert reasons(calm._replace(unstamped_share=0.5, lag_time_share=0.011)) == []
