@@ -46,10 +46,6 @@ class Block(NamedTuple):
         """Its requests in the table."""
         return slice(self.first, self.first + len(self.counts))
 
-    def owner(self) -> Ints:
-        """For each frame, which request of the block it belongs to."""
-        return np.repeat(np.arange(len(self.counts)), self.counts)
-
 
 class Reads(NamedTuple):
     """Reads that brought frames, and those among them that held several while the loop was late.
@@ -139,10 +135,10 @@ class FrameStore:
         """
         for block in self.blocks:
             totals = weights[block.rows]
-            spread = np.repeat(np.where(totals > 0, totals / np.maximum(block.counts, 1), 0.0), block.counts)
-            if block.tokens is not None:
-                spread = _stated(block, block.tokens, totals)
-            yield block.at_ns, spread
+            if block.tokens is None:
+                yield block.at_ns, np.repeat(totals / np.maximum(block.counts, 1), block.counts)
+            else:
+                yield block.at_ns, _stated(block, block.tokens, totals)
 
 
 def _stamps(opened: list[Frames], user: Ints, counts: Ints) -> tuple[Ints, Lags | None, Ints]:
@@ -190,42 +186,64 @@ def _lags(block: Block, keep: Mask) -> Lags:
     return lags
 
 
+def _per_request(block: Block, values: Ints | Ints32 | Mask) -> Ints:
+    """The sum of the values over the frames of each request."""
+    sums = np.concatenate([[0], values.cumsum(dtype=np.int64)])
+    ends = block.counts.cumsum()
+    per_request: Ints = sums[ends] - sums[ends - block.counts]
+    return per_request
+
+
 def _stated(block: Block, tokens: Ints32, totals: Floats) -> Floats:
     """Tokens of each frame where the server stated some of them."""
-    owner = block.owner()
-    unstated = tokens < 0
-    said = np.bincount(owner, weights=np.where(unstated, 0, tokens), minlength=len(totals))
-    holders = np.bincount(owner, weights=unstated, minlength=len(totals))
-    rest = np.maximum(totals - said, 0.0)
-    to_all = holders == 0
-    each = rest / np.maximum(np.where(to_all, block.counts, holders), 1)
-    spread: Floats = np.where(unstated, 0, tokens) + np.where(unstated | to_all[owner], each[owner], 0.0)
-    return np.where((totals > 0)[owner], spread, 0.0)
+    silent = tokens < 0
+    said = np.where(silent, 0, tokens)
+    holders = _per_request(block, silent)
+    rest = np.maximum(totals - _per_request(block, said), 0.0)
+    each = rest / np.maximum(np.where(holders > 0, holders, block.counts), 1)
+    spread = said.astype(np.float64)
+    if rest.any():
+        to_all = np.repeat(holders == 0, block.counts)
+        spread += np.where(silent | to_all, np.repeat(each, block.counts), 0.0)
+    if not (totals > 0).all():
+        spread[np.repeat(totals <= 0, block.counts)] = 0.0
+    return spread
 
 
 def _reads(block: Block, user: Ints, flags: npt.NDArray[np.uint8] | None) -> Reads:
     """The reads of a block. Frames of one read stand side by side, are SHARED, and have one user stamp."""
-    none = np.zeros(0, dtype=np.int64)
-    if flags is None:
-        sizes, first_sizes = (np.zeros(_LARGEST_READ + 1, dtype=np.int64) for _ in range(2))
-        sizes[1], first_sizes[1] = block.counts.sum(), np.count_nonzero(block.counts)
-        return Reads(block.counts, np.zeros_like(block.counts), sizes, first_sizes, none, none, none)
-    owner = block.owner()
-    begins = np.ones(len(user), dtype=np.bool_)
-    shared = (flags & SHARED) != 0
-    begins[1:] = ~(shared[1:] & shared[:-1] & (user[1:] == user[:-1]) & (owner[1:] == owner[:-1]))
-    at = np.flatnonzero(begins)
-    size = np.minimum(np.diff(at, append=len(user)), _LARGEST_READ)
-    request = owner[at]
-    first = np.diff(request, prepend=-1) != 0
-    several = shared[at]
-    late = several & ((flags[at] & LATE) != 0)
+    ends = block.counts.cumsum()
+    begin, size = _shared_reads(user, flags, ends)
+    request = np.searchsorted(ends, begin, side="right")
+    first = (ends - block.counts)[request] == begin
+    late = np.zeros(len(begin), dtype=np.bool_) if flags is None else (flags[begin] & LATE) != 0
+    more = np.bincount(request, weights=size - 1, minlength=len(ends)).astype(np.int64)
     return Reads(
-        of_request=np.bincount(request, minlength=len(block.counts)),
-        shared_of_request=np.bincount(request[several], minlength=len(block.counts)),
-        sizes=np.bincount(size[~late], minlength=_LARGEST_READ + 1),
-        first_sizes=np.bincount(size[~late & first], minlength=_LARGEST_READ + 1),
+        of_request=block.counts - more,
+        shared_of_request=np.bincount(request, minlength=len(ends)),
+        sizes=_sizes(size[~late], len(user) - int(size.sum())),
+        first_sizes=_sizes(size[~late & first], int(np.count_nonzero(block.counts)) - int(first.sum())),
         late_request=request[late] + block.first,
         late_size=size[late],
         late_first=first[late].astype(np.int64),
     )
+
+
+def _shared_reads(user: Ints, flags: npt.NDArray[np.uint8] | None, ends: Ints) -> tuple[Ints, Ints]:
+    """Where each read of several frames begins, and how many it held."""
+    none = np.zeros(0, dtype=np.int64)
+    if flags is None or len(user) < 2:
+        return none, none
+    shared = (flags & SHARED) != 0
+    same = np.flatnonzero(shared[1:] & shared[:-1] & (user[1:] == user[:-1])) + 1
+    same = same[~np.isin(same, ends)]
+    opens = np.diff(same, prepend=-1) != 1
+    length = np.diff(np.flatnonzero(opens), append=len(same))
+    return same[opens] - 1, length + 1
+
+
+def _sizes(shared: Ints, alone: int) -> Ints:
+    """How many reads held 1, 2, ... frames."""
+    sizes = np.bincount(np.minimum(shared, _LARGEST_READ), minlength=_LARGEST_READ + 1)
+    sizes[1] += alone
+    return sizes
