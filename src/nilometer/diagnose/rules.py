@@ -77,7 +77,7 @@ def _queue(levels: list[Level]) -> Finding | None:
         confidence=_confidence(sure),
         metric="ttft",
         level=high.name,
-        params={"slots": round(high.decoding), "concurrency": high.concurrency, "wait": wait},
+        params={"slots": round(_served(low, high)), "concurrency": high.concurrency, "wait": wait},
         evidence=[
             between("wait_share", wait, low, high, "share"),
             before.figure("decoding"),
@@ -93,6 +93,11 @@ def _queue(levels: list[Level]) -> Finding | None:
 def _wait_share(low: Level, high: Level) -> float:
     """Share of the TTFT at the highest load that is not there at the lowest."""
     return max(0.0, 1 - low.ttft_ms / high.ttft_ms)
+
+
+def _served(low: Level, high: Level) -> float:
+    """Mean number of requests in a slot at the highest load: those that decode, and those whose prompt is at work."""
+    return high.decoding + high.requests_per_s * min(low.ttft_ms, high.ttft_ms) / 1000
 
 
 def _level_before(levels: list[Level], stands: Callable[[Level, Level], bool]) -> Level | None:

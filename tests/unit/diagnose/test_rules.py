@@ -59,6 +59,14 @@ def test_slots_that_are_full_make_a_queue() -> None:
     assert "kv_capacity" in queue.rivals
 
 
+def test_a_slot_is_taken_while_its_prompt_is_at_work_too() -> None:
+    """3 slots, each taken for 250 ms of prefill and 890 ms of decoding: 2.3 streams decode at a time."""
+    first_ms = {1: 250.0, 4: 250.0 + 1140 / 3, 8: 250.0 + 1140 * 5 / 3}
+    found = limits([(n, seen(ttft, 890 / 64, n)) for n, ttft in first_ms.items()])
+    assert (of(found), found[0].params["slots"]) == (["queue"], 3)
+    assert found[0].evidence[2].value == pytest.approx(8 / 3.04 * 0.89)
+
+
 def test_the_order_of_the_levels_does_not_matter() -> None:
     assert limits([(n, queued(n, 3)) for n in (8, 1, 4)]) == limits([(n, queued(n, 3)) for n in (1, 4, 8)])
 
