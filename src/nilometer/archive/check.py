@@ -3,34 +3,27 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
 from pathlib import Path
 
 from nilometer.core.errors import ArchiveError
-from nilometer.core.run import Run
 
-from . import segments
-from .columns import DamagedError
-from .faults import mapped
 from .figures import Figure, figures
 from .protocol import Checked
+from .reading import read_records, read_run
 
 _MOST_FILE_PROBLEMS = 10
 
 
-def check(db: sqlite3.Connection, path: Path, get: Callable[[str], Run]) -> Checked:
+def check(db: sqlite3.Connection, path: Path) -> Checked:
     """The file by SQLite's own check, then every run: its parts, each segment, the counts, the index of figures."""
     problems = _check_file(db, path)
     runs = db.execute("SELECT id, records FROM run ORDER BY started_wall_ns").fetchall()
     total = 0
     for run_id, expected in runs:
         try:
-            with mapped(path):
-                total += _check_run(db, run_id, expected, get)
+            total += _check_run(db, run_id, expected)
         except ArchiveError as fault:
             problems.append(fault)
-        except DamagedError as fault:
-            problems.append(ArchiveError("run_damaged", run=run_id, detail=str(fault)))
     return Checked(len(runs), total, problems)
 
 
@@ -41,13 +34,10 @@ def _check_file(db: sqlite3.Connection, path: Path) -> list[ArchiveError]:
     return [ArchiveError("archive_damaged", path=str(path), detail=line) for line in told]
 
 
-def _check_run(db: sqlite3.Connection, run_id: str, expected: int, get: Callable[[str], Run]) -> int:
-    """Reads its records; returns how many. Raises DamagedError, sqlite3.Error, ArchiveError."""
-    run = get(run_id)
+def _check_run(db: sqlite3.Connection, run_id: str, expected: int) -> int:
+    """Reads all of it and returns the number of its records. Slugs `run_damaged`, `run_newer`."""
+    run = read_run(db, run_id)
     stored = db.execute("SELECT scope, metric, stat, value FROM summary_value WHERE run = ?", (run_id,))
     if {Figure(*row) for row in stored} != set(figures(run.summary)):
-        raise DamagedError("the index of figures does not agree with the summary")
-    found = sum(len(segment) for segment in segments.read_records(db, run_id))
-    if found != expected:
-        raise DamagedError(f"{found} records of {expected}")
-    return found
+        raise ArchiveError("run_damaged", run=run_id, detail="the index of figures does not agree with the summary")
+    return sum(len(segment) for segment in read_records(db, run_id, expected))

@@ -21,11 +21,12 @@ from nilometer.core.run import Run
 
 from . import codec, listing, rows, segments
 from .check import check
-from .columns import DamagedError, TooLargeError
+from .columns import TooLargeError
 from .faults import mapped
 from .figures import figures
 from .migrate import bring_up
 from .protocol import Checked, RunRow
+from .reading import read_records, read_run
 from .seal import seal_group, seal_run
 from .spool import Spool
 
@@ -100,9 +101,8 @@ class SqliteArchive:
 
     def get(self, run_id: str) -> Run:
         """The run as it was put. Slugs `run_unknown`, `run_newer`, `run_damaged`."""
-        with mapped(self._path), _whole(run_id):
-            row = rows.select(self._db, run_id)
-            return rows.to_run(row, segments.read_series(self._db, run_id))
+        with mapped(self._path):
+            return read_run(self._db, run_id)
 
     def get_group(self, group_id: str) -> Group:
         """The group as it was put. Slug `group_unknown`."""
@@ -120,13 +120,9 @@ class SqliteArchive:
         return self._records(run_id, self.row(run_id).records)
 
     def _records(self, run_id: str, expected: int) -> Iterator[Record]:
-        seen = 0
-        with mapped(self._path), _whole(run_id):
-            for segment in segments.read_records(self._db, run_id):
-                seen += len(segment)
+        with mapped(self._path):
+            for segment in read_records(self._db, run_id, expected):
                 yield from segment
-            if seen != expected:
-                raise DamagedError(f"{seen} records of {expected}")
 
     def find(self, group: str, level: str | None = None) -> list[Run]:
         """The runs of a group by their order, of one level or all."""
@@ -171,7 +167,7 @@ class SqliteArchive:
     def check(self) -> Checked:
         """Read everything there is; changes nothing."""
         with mapped(self._path):
-            return check(self._db, self._path, self.get)
+            return check(self._db, self._path)
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
@@ -203,14 +199,3 @@ def _storable(run_id: str) -> Iterator[None]:
         yield
     except (TypeError, OverflowError, UnicodeEncodeError, TooLargeError, msgspec.MsgspecError) as fault:
         raise ArchiveError("run_unstorable", run=run_id, detail=str(fault)) from None
-
-
-@contextmanager
-def _whole(run_id: str) -> Iterator[None]:
-    """What cannot be read back as a run."""
-    try:
-        yield
-    except rows.NewerFormatError as fault:
-        raise ArchiveError("run_newer", run=run_id, found=fault.found, known=fault.known) from None
-    except (DamagedError, msgspec.MsgspecError, ValueError) as fault:
-        raise ArchiveError("run_damaged", run=run_id, detail=str(fault)) from None

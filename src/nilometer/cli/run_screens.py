@@ -17,8 +17,9 @@ from .machine import head, rfc3339
 from .session import error_line
 
 _FAILURE_ROWS = 20
-_SUBJECT_COLUMNS = 14
+_SUBJECT_COLUMNS = 16
 """What 80 columns leave for the service or target where all runs are of one year."""
+_YEAR_COLUMNS = 5
 _DETAIL_COLUMNS = 44
 _VERDICT_MARKS = {"admissible": "", "marked": "?", "inadmissible": "!"}
 
@@ -58,7 +59,7 @@ def check_object(checked: Checked) -> dict[str, object]:
 def list_document(rows: list[RunRow], limit: int, archive: str, words: Catalogue) -> Document:
     """One line a run, within 80 columns. The year shows only where the runs are not all of one."""
     if not rows:
-        return _lines(words, words.say("screen.runs.none", archive=archive))
+        return _lines(words, [words.say("screen.runs.none", archive=archive)])
     same_year = len({_moment(row.started_wall_ns).year for row in rows}) == 1
     legend = [words.say("screen.runs.legend_load"), *_legend(rows, words)]
     if len(rows) == limit:
@@ -75,12 +76,12 @@ def _row(row: RunRow, same_year: bool) -> list[Cell]:
         Cell(units.fixed(row.ttft_p95_ms, 1)),
         Cell(units.fixed(row.tpot_p95_ms, 1)),
         Cell(units.rate(row.output_tokens_per_s)),
-        Cell(_cut(subject_of(row), _SUBJECT_COLUMNS)),
+        Cell(_cut(subject_of(row), _SUBJECT_COLUMNS - (0 if same_year else _YEAR_COLUMNS))),
     ]
 
 
-def _lines(words: Catalogue, text: str, *more: str) -> Document:
-    blocks: list[Block] = [Foot(text=line) for line in (text, *more)]
+def _lines(words: Catalogue, lines: Iterable[str]) -> Document:
+    blocks: list[Block] = [Foot(text=line) for line in lines]
     return Document(lang=words.lang, blocks=blocks)
 
 
@@ -117,7 +118,7 @@ def load_of(row: RunRow) -> str:
 
 def subject_of(row: RunRow) -> str:
     """What was measured: the service by its name, else the target without its scheme; then the model."""
-    target = (row.target or "").removeprefix("http://").removeprefix("https://").removesuffix("/")
+    target = (row.target or "?").removeprefix("http://").removeprefix("https://").removesuffix("/").removesuffix("/v1")
     return " · ".join(part for part in (row.service or target, row.model) if part)
 
 
@@ -133,7 +134,7 @@ def _cut(text: str, width: int) -> str:
 def failure_document(run: Run, failures: Failures, words: Catalogue) -> Document:
     """How many failed, then like ones together: how often, when, what."""
     if not failures.kinds:
-        return _lines(words, words.say("screen.runs.no_failures", run=run.id))
+        return _lines(words, [words.say("screen.runs.no_failures", run=run.id)])
     told = words.say("screen.runs.failures", run=run.id, failed=failures.failed, records=failures.records)
     more = len(failures.kinds) - _FAILURE_ROWS
     legend = [words.say("screen.runs.failure_more", n=more)] if more > 0 else []
@@ -163,7 +164,7 @@ def _failure_row(failure: Failure) -> list[Cell]:
 
 def removed_document(rows: Iterable[RunRow], words: Catalogue) -> Document:
     """What is gone, one line a run, so that a slip can at least be named."""
-    return _lines(words, "\n".join(_removed(row, words) for row in rows))
+    return _lines(words, [_removed(row, words) for row in rows])
 
 
 def _removed(row: RunRow, words: Catalogue) -> str:
@@ -182,7 +183,7 @@ def check_document(checked: Checked, archive: str, words: Catalogue) -> Document
     """One line where all is whole, else their number and one line for each fault."""
     if not checked.problems:
         whole = words.say("screen.runs.whole", archive=archive, runs=checked.runs, records=checked.records)
-        return _lines(words, whole)
+        return _lines(words, [whole])
     faults = [error_line(words, problem) for problem in checked.problems]
     total = words.say("screen.runs.broken", archive=archive, problems=len(faults), runs=checked.runs)
     blocks: list[Block] = [Lead(text=total, tone="trouble"), *(Foot(text=fault) for fault in faults)]

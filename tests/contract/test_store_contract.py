@@ -1,0 +1,237 @@
+"""What every store promises, on each store there is: what goes in comes out, whole or not at all."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from random import Random
+
+import pytest
+from msgspec.structs import replace
+from tests.unit.archive.samples import make_record, make_records, make_run, make_spec, make_summary
+
+from nilometer.archive import codec, frames
+from nilometer.archive.protocol import Archive
+from nilometer.archive.sqlite import SqliteArchive
+from nilometer.core.errors import ArchiveError, SpecError
+from nilometer.core.group import Group
+from nilometer.core.record import Frames, Record
+from nilometer.core.run import FORMAT, Phases, Run
+
+STORES: dict[str, Callable[[Path], Archive]] = {"sqlite": lambda folder: SqliteArchive(folder / "archive.sqlite")}
+
+GROUP = Group(id="groupgroup22", type="sweep", started_wall_ns=7, spec='target = "embedded"\n', parent="p")
+
+
+@pytest.fixture(params=STORES)
+def archive(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Archive]:
+    with STORES[request.param](tmp_path) as opened:
+        yield opened
+
+
+def run_at(second: int, run_id: str, **fields: object) -> Run:
+    phases = Phases(started_wall_ns=second * 10**9, start_ns=0, measured_ns=1, stop_ns=2, end_ns=3)
+    return make_run(run_id, phases=phases, **fields)
+
+
+def slug_of(action: Callable[[], object]) -> str:
+    with pytest.raises((ArchiveError, SpecError)) as caught:
+        action()
+    return caught.value.slug
+
+
+def test_a_run_and_its_records_come_back(archive: Archive) -> None:
+    run, records = make_run(group="g", role="a", level="16", order=3), list(make_records(40))
+    archive.put(run, records)
+    assert archive.get(run.id) == run
+    assert list(archive.records(run.id)) == records
+
+
+def test_a_run_without_records_comes_back(archive: Archive) -> None:
+    archive.put(make_run(), [])
+    assert list(archive.records(make_run().id)) == []
+
+
+def test_records_larger_than_a_row_come_back(archive: Archive) -> None:
+    noise = Frames(user=Random(1).randbytes(17_000_000))
+    records = [make_record(0, frames=noise), make_record(1, text="首" * 9_000_000), make_record(2)]
+    archive.put(make_run(), records)
+    assert list(archive.records(make_run().id)) == records
+
+
+def test_records_are_taken_and_given_one_segment_at_a_time(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[int] = []
+    encoded: list[tuple[int, int]] = []
+    decoded: list[int] = []
+
+    def counted() -> Iterator[Record]:
+        for seq in range(20):
+            made.append(seq)
+            yield make_record(seq)
+
+    def encode(batch: list[Record]) -> tuple[str, bytes]:
+        encoded.append((len(batch), len(made)))
+        return codec.COLUMNS, b"%d" % len(encoded)
+
+    def decode(_name: str, blob: bytes) -> list[Record]:
+        decoded.append(int(blob))
+        return [make_record(int(blob) * 5 - 5 + i) for i in range(5)]
+
+    weight = frames.weight(make_record(0).frames) + 256
+    monkeypatch.setattr(codec, "SEGMENT_WEIGHT_BYTES", 5 * weight)
+    monkeypatch.setattr(codec, "encode", encode)
+    monkeypatch.setattr(codec, "decode", decode)
+    archive.put(make_run(), counted())
+    assert encoded == [(5, 5), (5, 10), (5, 15), (5, 20)]
+    records = archive.records(make_run().id)
+    assert [record.seq for record in itertools.islice(records, 6)] == list(range(6))
+    assert decoded == [1, 2]
+    assert [record.seq for record in records] == list(range(6, 20))
+
+
+def test_nothing_stays_of_a_run_whose_records_broke_off(archive: Archive) -> None:
+    def broken() -> Iterator[Record]:
+        yield from make_records(10)
+        raise RuntimeError("the journal ends here")
+
+    with pytest.raises(RuntimeError, match="ends here"):
+        archive.put(make_run(), broken())
+    assert archive.list_runs() == []
+    archive.put(make_run(), make_records(2))
+    assert archive.check() == (1, 2, [])
+
+
+def test_a_run_is_put_once(archive: Archive) -> None:
+    archive.put(make_run(), make_records(2))
+    assert slug_of(lambda: archive.put(make_run(), make_records(5))) == "run_exists"
+    assert len(list(archive.records(make_run().id))) == 2
+
+
+UNSTORABLE: dict[str, tuple[Run, list[Record]]] = {
+    "text in a record": (make_run(), [make_record(0, server={"lone surrogate": "\ud800"})]),
+    "text of the run": (make_run(level="\ud800"), []),
+    "a number beyond 64 bits": (make_run(order=2**70), []),
+}
+
+
+@pytest.mark.parametrize(("run", "records"), UNSTORABLE.values(), ids=UNSTORABLE.keys())
+def test_what_no_archive_can_hold_is_refused_whole(archive: Archive, run: Run, records: list[Record]) -> None:
+    assert slug_of(lambda: archive.put(run, records)) == "run_unstorable"
+    assert archive.list_runs() == []
+
+
+def test_an_unknown_run_is_refused_everywhere(archive: Archive) -> None:
+    actions: tuple[Callable[[], object], ...] = (
+        lambda: archive.get("nope"),
+        lambda: archive.records("nope"),
+        lambda: archive.row("nope"),
+        lambda: archive.remove("nope"),
+        lambda: archive.tag("base", "nope"),
+        lambda: archive.resolve("nope"),
+        lambda: archive.resolve(""),
+        lambda: archive.resolve("latest"),
+    )
+    assert [slug_of(action) for action in actions] == ["run_unknown"] * len(actions)
+
+
+def test_a_run_of_a_newer_format_is_refused(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as later:
+        later.setattr("nilometer.archive.rows.FORMAT", FORMAT + 1)
+        archive.put(make_run(format=FORMAT + 1), [])
+    assert slug_of(lambda: archive.get(make_run().id)) == "run_newer"
+    assert [row.id for row in archive.list_runs()] == [make_run().id]
+
+
+def test_a_group_comes_back_and_may_be_put_again_without_losing_its_tag(archive: Archive) -> None:
+    archive.put_group(GROUP)
+    archive.put_group(replace(GROUP, spec=None))
+    assert archive.get_group(GROUP.id) == replace(GROUP, spec=None)
+    assert slug_of(lambda: archive.get_group("other")) == "group_unknown"
+
+
+def test_runs_of_a_group_come_in_their_order(archive: Archive) -> None:
+    runs = [
+        make_run(f"{order}" * 12, group=GROUP.id, level=level, order=order) for order, level in ((2, "4"), (1, "8"))
+    ]
+    for run in runs:
+        archive.put(run, [])
+    archive.put_group(GROUP)
+    archive.put(make_run("x" * 12, group="other"), [])
+    assert archive.find(GROUP.id) == runs[::-1]
+    assert archive.find(GROUP.id, "4") == runs[:1]
+    assert archive.find(GROUP.id, "16") == archive.find("nobody") == []
+
+
+def test_the_list_has_the_newest_first_with_their_key_figures(archive: Archive) -> None:
+    archive.put(run_at(20, "b" * 12, spec=make_spec(service="chat")), make_records(3))
+    archive.put(run_at(30, "c" * 12, summary=make_summary(None), group="g"), [])
+    archive.put(run_at(10, "a" * 12, spec=make_spec(service="chat"), verdict="marked"), [])
+    archive.tag("base", "b" * 12)
+    rows = archive.list_runs()
+    assert [row.id[0] for row in rows] == ["c", "b", "a"]
+    assert (rows[1].ttft_p95_ms, rows[1].tpot_p95_ms, rows[1].e2e_p95_ms) == (480.125, 25.9, None)
+    assert (rows[1].output_tokens_per_s, rows[1].records, rows[1].tags) == (650.5, 3, ["base"])
+    assert (rows[1].service, rows[1].target, rows[1].model) == ("chat", "http://127.0.0.1:8000/v1", "llama")
+    assert (rows[1].concurrency, rows[1].rate_per_s, rows[1].started_wall_ns) == (16, None, 20 * 10**9)
+    assert (rows[0].ttft_p95_ms, rows[0].group, rows[2].verdict) == (None, "g", "marked")
+    assert [row.id[0] for row in archive.list_runs(2)] == ["c", "b"]
+    assert [row.id[0] for row in archive.list_runs(service="chat")] == ["b", "a"]
+    assert [row.id[0] for row in archive.list_runs(group="g")] == ["c"]
+
+
+def test_a_ref_is_latest_then_a_tag_then_an_id_then_a_prefix(archive: Archive) -> None:
+    archive.put(run_at(1, "abc"), [])
+    archive.put(run_at(3, "abcdef"), [])
+    archive.put(run_at(2, "xyz234"), [])
+    archive.tag("abcdef", "xyz234")
+    archive.tag("latest", "abc")
+    assert archive.resolve("latest") == "abcdef"
+    assert archive.resolve("abcdef") == "xyz234"
+    assert archive.resolve("abc") == "abc"
+    assert archive.resolve("abcd") == "abcdef"
+    assert archive.resolve("x") == "xyz234"
+    assert slug_of(lambda: archive.resolve("a%")) == "run_unknown"
+
+
+def test_an_ambiguous_prefix_lists_its_candidates(archive: Archive) -> None:
+    for second in range(8):
+        archive.put(run_at(second, f"ab{second}"), [])
+    with pytest.raises(SpecError) as few:
+        archive.remove("ab0")
+        archive.remove("ab1")
+        archive.resolve("ab")
+    assert few.value.slug == "run_ambiguous"
+    assert few.value.params == {"run": "ab", "candidates": "ab7, ab6, ab5, ab4, ab3, ab2, ..."}
+    archive.remove("ab2")
+    with pytest.raises(SpecError) as all_told:
+        archive.resolve("a")
+    assert all_told.value.params["candidates"] == "ab7, ab6, ab5, ab4, ab3"
+
+
+def test_a_group_is_no_run(archive: Archive) -> None:
+    archive.put_group(GROUP)
+    assert slug_of(lambda: archive.resolve(GROUP.id)) == "run_is_group"
+
+
+def test_a_tag_moves(archive: Archive) -> None:
+    for run_id in ("one", "two"):
+        archive.put(make_run(run_id), [])
+        archive.tag("base", run_id)
+    assert archive.resolve("base") == "two"
+    assert archive.row("one").tags == []
+
+
+def test_removing_takes_records_and_tags_along_and_nothing_else(archive: Archive) -> None:
+    archive.put_group(GROUP)
+    for run_id in ("one", "two"):
+        archive.put(make_run(run_id, group=GROUP.id), make_records(3))
+        archive.tag(f"tag-{run_id}", run_id)
+    archive.remove("one")
+    assert slug_of(lambda: archive.resolve("tag-one")) == "run_unknown"
+    assert archive.resolve("tag-two") == "two"
+    assert archive.get_group(GROUP.id) == GROUP
+    assert archive.check() == (1, 3, [])
+    archive.remove("two")
+    assert slug_of(lambda: archive.get_group(GROUP.id)) == "group_unknown"
+    assert archive.check() == (0, 0, [])
