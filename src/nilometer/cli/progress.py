@@ -46,14 +46,9 @@ class Progress:
         self.close()
 
     def probing(self, step: str) -> None:
-        """What is being found out about the target before the load: `reach`, `ask` or `lengths`."""
-        if self._quiet:
-            return
-        text = self._words.say(f"screen.probe_{step}")
-        if self._interactive:
-            self._draw(text)
-        else:
-            self._print(text)
+        """What is being found out about the target before the load: `reach`, `ask`, `lengths`; only on a terminal."""
+        if self._interactive and not self._quiet:
+            self._draw(self._words.say(f"screen.probe_{step}"))
 
     def before(self, spec: Spec, *, api: str, now_wall_s: float, tokens: int | None = None) -> None:
         """What will be done: API, load, lengths, phases, when it ends, `tokens` foretold."""

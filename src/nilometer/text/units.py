@@ -83,7 +83,7 @@ def latency(value_ms: float | None) -> str:
         return NOT_MEASURED
     if abs(value_ms) >= 999.5:
         return f"{fixed(value_ms / 1_000, 1 if abs(value_ms) >= 99_950 else 2)} s"
-    decimals = 0 if abs(value_ms) >= 99.95 else 1 if abs(value_ms) >= 0.995 else 2
+    decimals = 0 if abs(value_ms) >= 99.95 else 1 if abs(value_ms) >= 9.995 else 2
     return f"{fixed(value_ms, decimals)} ms"
 
 

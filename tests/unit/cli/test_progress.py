@@ -83,12 +83,12 @@ def test_off_a_terminal_a_line_every_10_s_and_at_each_new_phase() -> None:
     assert heads == ["warm-up  00:00 ", "warm-up  00:10 ", "warm-up  00:20 ", "measured  00:00"]
 
 
-def test_before_the_plan_it_says_what_is_being_found_out() -> None:
+def test_off_a_terminal_the_probing_leaves_no_lines_before_an_error() -> None:
     stream = io.StringIO()
     with Progress(EN, stream=stream) as progress:
         for step in ("reach", "ask", "lengths"):
             progress.probing(step)
-    assert stream.getvalue() == "reaching the target\nfinding out how it wants to be asked\ncounting prompts\n"
+    assert stream.getvalue() == ""
 
 
 def test_on_a_terminal_the_probing_gives_way_to_the_plan() -> None:

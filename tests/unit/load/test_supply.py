@@ -63,6 +63,8 @@ def test_it_stops_reading_at_twice_its_low_mark_and_goes_on_below_it() -> None:
         bench.supply.take()
     assert not bench.reading  # LOW are left
     bench.supply.take()
+    assert not bench.reading  # the wave that takes them is not disturbed
+    bench.loop.run_until(50_000_000)
     assert bench.reading
 
 
