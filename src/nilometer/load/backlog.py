@@ -77,7 +77,7 @@ class Backlog:
         """Digest all that is left, however long it takes: the load is over."""
         while self._queue:
             exchange = self._queue.popleft()
-            self.digest(exchange).step(NEVER_NS)
+            self._step(exchange, NEVER_NS)
             self._record(exchange)
 
     def _pump(self) -> None:
@@ -88,7 +88,7 @@ class Backlog:
             return
         deadline = now + _SLICE_NS
         while self._queue and time.monotonic_ns() < deadline:
-            if not self.digest(self._queue[0]).step(deadline):
+            if not self._step(self._queue[0], deadline):
                 break
             self._record(self._queue.popleft())
         if self._queue:
@@ -96,16 +96,34 @@ class Backlog:
         else:
             self._pumping = False
 
+    def _step(self, exchange: Exchange, deadline_ns: int) -> bool:
+        reading = self.digest(exchange)
+        try:
+            return reading.step(deadline_ns)
+        except Exception as fault:  # noqa: BLE001 - one response must not end the load
+            reading.give_up(repr(fault))
+            return True
+
     def _record(self, exchange: Exchange) -> None:
         """Write the record down, then count it. After a fault nothing more is written."""
-        record = self.digest(exchange).record(self._host.pulse, self._worker)
+        reading = self.digest(exchange)
         del self._readings[exchange]
         if self._broken:
             return
         try:
-            self._write(record)
+            self._write_down(reading)
         except OSError as fault:
             self._broken = True
             self._on_fault(fault)
             return
         self.recorded += 1
+
+    def _write_down(self, reading: Digest) -> None:
+        pulse, worker = self._host.pulse, self._worker
+        try:
+            self._write(reading.record(pulse, worker))
+        except OSError:
+            raise
+        except Exception as fault:  # noqa: BLE001 - one response must not end the load: a count beyond 64 bits, say
+            reading.give_up(repr(fault))
+            self._write(reading.record(pulse, worker))

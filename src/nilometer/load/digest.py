@@ -30,23 +30,43 @@ _OWN_KINDS = ("connect", "tls", "malformed", *_TIMEOUTS)
 class Digest:
     """The reading of one response, which may be interrupted and gone on with."""
 
-    __slots__ = ("_at", "_exchange", "_head", "_marks", "_reader", "_stream")
+    __slots__ = ("_at", "_begun", "_dialect", "_exchange", "_head", "_keep_text", "_marks", "_reader", "_stream")
 
     def __init__(self, exchange: Exchange, dialect: Dialect, keep_text: bool) -> None:
         self._exchange = exchange
-        self._head = b"".join(exchange.pieces[:4])[:_HEAD_BYTES]
+        self._dialect = dialect
+        self._keep_text = keep_text
         self._marks: list[int] = []
         self._at = 0
-        stream = is_event_stream(exchange.headers.get("content-type"), self._head)
-        self._stream = bool(stream)
+        self._begun = False
         self._reader: Reader | None = None
-        if 200 <= (exchange.status or 0) < 300 and stream is not None:
-            self._reader = dialect.reader(stream, keep_text)
+        self._look()
+
+    def _look(self) -> None:
+        """See by the first bytes what this is."""
+        self._head = _head(self._exchange.pieces)
+        self._stream = is_event_stream(self._exchange.headers.get("content-type"), self._head)
+
+    def _begin(self) -> None:
+        """Choose the reader once enough has come to tell; of what nothing can read only the head is kept."""
+        self._look()
+        if self._accepted and self._stream is not None and self._head:
+            self._reader = self._dialect.reader(self._stream, self._keep_text)
+            self._begun = True
+        elif len(self._head) == _HEAD_BYTES:
+            self._begun = True
+
+    @property
+    def _accepted(self) -> bool:
+        return 200 <= (self._exchange.status or 0) < 300
 
     def step(self, deadline_ns: int) -> bool:
         """Read on until nothing is left (True) or the deadline has passed (False). Read pieces are dropped."""
+        if not self._begun:
+            self._begin()
         if self._reader is None:
-            self._exchange.pieces.clear()
+            if self._begun:
+                self._exchange.pieces.clear()
             return True
         pieces, feed, marks = self._exchange.pieces, self._reader.feed, self._marks
         at, end = self._at, len(pieces)
@@ -71,13 +91,20 @@ class Digest:
 
     @property
     def streams(self) -> bool:
-        """Whether the response is an event stream at all."""
-        return self._stream
+        """Whether the response is an event stream, or may still turn out to be one."""
+        return self._accepted and self._stream is not False
 
     @property
     def complete(self) -> bool:
         """Whether the answer said that it was over, though the connection did not."""
         return self._reader is not None and self._reader.complete
+
+    def give_up(self, why: str) -> None:
+        """Take the response for one that cannot be read; its record then has the times it had."""
+        self._reader = None
+        self._begun = True
+        self._marks = []
+        self._exchange.ending, self._exchange.detail = "malformed", why
 
     def record(self, pulse: Pulse, worker: int) -> Record:
         """The Record of the exchange; call it once, when `step` has returned True."""
@@ -150,8 +177,11 @@ class Digest:
             content_type=x.headers.get("content-type"),
             head=self._head,
             answer=answer,
-            whole=x.ending == "whole",
+            whole=x.ending in ("whole", "closed"),
         )
+        broken_off = not self._head or (verdict.error == "malformed" and self._stream is False)
+        if x.ending == "closed" and self._accepted and broken_off:
+            return "incomplete", None, None  # nobody said how long it would be: it was closed before its end
         return verdict.outcome, verdict.error, verdict.detail
 
 
@@ -237,9 +267,19 @@ def _flags(users: list[int], late: set[int]) -> bytes:
     return bytes(flags)
 
 
+def _head(pieces: list[bytes]) -> bytes:
+    """The first bytes of the body, however small the pieces are."""
+    head = b""
+    for piece in pieces:
+        head += piece
+        if len(head) >= _HEAD_BYTES:
+            break
+    return head[:_HEAD_BYTES]
+
+
 def _end(x: Exchange, stamps: _Stamps) -> int | None:
     """The last byte; where none came, or where we ended it, the moment it was given up."""
-    if x.end_user is not None and x.ending in ("whole", "cut", "malformed"):
+    if x.end_user is not None and x.ending in ("whole", "closed", "cut", "malformed"):
         return stamps.moment(x.end_user, x.end_kernel)
     return x.ended_ns
 
@@ -252,8 +292,9 @@ def _refill(x: Exchange, stamps: _Stamps) -> int | None:
 
 
 def _seconds(retry_after: str | None) -> float | None:
-    """Retry-After in seconds; the date form is not a span and stays None."""
+    """Retry-After in seconds; the date form is not a span and stays None, and so does what is no number of them."""
     try:
-        return float(retry_after) if retry_after is not None else None
+        seconds = float(retry_after or "nan")
     except ValueError:
         return None
+    return seconds if 0 <= seconds < float("inf") else None

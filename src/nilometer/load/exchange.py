@@ -9,7 +9,8 @@ from nilometer.net.connection import NO_STAMP
 class Exchange:
     """One request and what came back, as it came. `user` and `kernel` (16 raw bytes each) run along `pieces`.
 
-    `ending`: "whole", "cut" (closed or reset), "cancelled", "censored", or the error kind that ended it.
+    `ending`: "whole", "closed" (by the peer, where only that can tell the end of the body), "cut" (closed or reset
+    before the end), "cancelled", "censored", or the error kind that ended it.
     """
 
     __slots__ = (

@@ -111,9 +111,14 @@ class Writer:
         os.close(self._fd)
 
     def _write(self, data: bytes) -> None:
-        done = os.write(self._fd, data)
-        while done < len(data):
-            done += os.write(self._fd, data[done:])
+        done = 0
+        try:
+            while done < len(data):
+                done += os.write(self._fd, data[done:])
+        except OSError:
+            if done:  # half an entry would hide what may still follow
+                os.ftruncate(self._fd, os.fstat(self._fd).st_size - done)
+            raise
 
 
 def _entry(kind: bytes, value: Entry) -> bytes:
@@ -122,32 +127,40 @@ def _entry(kind: bytes, value: Entry) -> bytes:
 
 
 class Tail:
-    """Reads a journal that is still growing: each call of `new` yields what has become whole since the last one."""
+    """Reads a journal that is still growing: each call of `new` yields what has become whole since the last one.
+
+    Where the bytes are not what was written the journal ends: from there on nothing can be trusted.
+    """
 
     def __init__(self, path: Path) -> None:
         self._file = open(path, "rb")  # noqa: SIM115 - closed by `close`
-        self._pending = b""
+        self._pending = bytearray()
+        self._broken = False
         if self._file.read(len(MAGIC)) != MAGIC:
             self._file.close()
             raise DataError("not_a_journal", file=str(path))
 
     def new(self) -> Iterator[Entry]:
-        while chunk := self._file.read(_READ_BYTES):
-            data = self._pending + chunk
+        data = self._pending
+        while not self._broken and (chunk := self._file.read(_READ_BYTES)):
+            data += chunk
             at = 0
-            while (size := _entry_size(data, at)) and at + size <= len(data):
-                entry = _decode(data[at + _PREFIX.size : at + size], data, at)
-                if entry is None:
-                    return
-                at += size
-                yield entry
-            self._pending = data[at:]
+            try:
+                while (size := _entry_size(data, at)) and at + size <= len(data):
+                    entry = _decode(bytes(data[at + _PREFIX.size : at + size]), data, at)
+                    if entry is None:
+                        self._broken = True
+                        return
+                    at += size
+                    yield entry
+            finally:
+                del data[:at]
 
     def close(self) -> None:
         self._file.close()
 
 
-def _entry_size(data: bytes, at: int) -> int:
+def _entry_size(data: bytearray, at: int) -> int:
     """Bytes of the entry at `at`, prefix included; 0 when even the prefix is not whole."""
     if at + _PREFIX.size > len(data):
         return 0
@@ -155,8 +168,8 @@ def _entry_size(data: bytes, at: int) -> int:
     return _PREFIX.size + int(length)
 
 
-def _decode(body: bytes, data: bytes, at: int) -> Entry | None:
-    """The entry, or None where its bytes are not what was written (from there on nothing can be trusted)."""
+def _decode(body: bytes, data: bytearray, at: int) -> Entry | None:
+    """The entry, or None where its bytes are not what was written."""
     length, crc = _PREFIX.unpack_from(data, at)
     if length > _ENTRY_LIMIT or crc32(body) != crc or body[:1] not in _DECODERS:
         return None

@@ -235,9 +235,11 @@ class Lane:
         try:
             self._inbox.feed(data)
         except httptools.HttpParserError as fault:
-            self.close()
-            self._finish("malformed", f"not HTTP: {fault}")
-            return
+            if not self._inbox.done:
+                self.close()
+                self._finish("malformed", f"not HTTP: {fault}")
+                return
+            self._inbox.keep_alive = False  # bytes that nobody asked for, behind a whole response
         exchange.end_user = now
         exchange.end_kernel = stamp
         if exchange.first_user is None:
@@ -264,7 +266,8 @@ class Lane:
                 self._long(exchange)
 
     def _whole(self) -> None:
-        if not self._inbox.keep_alive or self._stale >= _TRUST:
+        unsent = self.exchange is not None and self.exchange.sent_end_ns is None
+        if not self._inbox.keep_alive or self._stale >= _TRUST or unsent:  # unsent: the rest would be in the next's way
             self.close()
         self._finish("whole", None)
 
@@ -280,7 +283,7 @@ class Lane:
         by_close = self._inbox.ends_by_close
         self.close()
         if self.exchange is not None and not self._sent_in_vain(self.exchange):
-            self._finish("whole" if by_close else "cut", None)
+            self._finish("closed" if by_close else "cut", None)
 
     def _broken(self, fault: OSError) -> None:
         self.close()
@@ -305,10 +308,12 @@ class Lane:
     # -- ending -------------------------------------------------------------------------------------------------------
 
     def abort(self, ending: str, detail: str | None = None) -> None:
-        """End the request on its way from our side; the connection goes with it."""
+        """End the request on its way from our side, or the opening ahead of one; the connection goes with it."""
         self.close()
         if self.exchange is not None:
             self._finish(ending, detail)
+        else:
+            self._host.opened(self)
 
     def take_head(self, exchange: Exchange) -> bool:
         """Note status and headers as far as they have come; False before they are whole."""
@@ -325,19 +330,21 @@ class Lane:
         if exchange.sent_ns is not None:
             self.take_head(exchange)
         exchange.ended_ns = monotonic_ns()
-        if ending == "whole":
+        if ending in ("whole", "closed"):
             self._end_user, self._end_kernel = exchange.end_user, exchange.end_kernel
         else:
             self._end_user, self._end_kernel = exchange.ended_ns, NO_STAMP
         self._host.ended(self, exchange)
 
     def overdue(self, now: int, limits: Limits) -> ErrorKind | None:
-        """Which limit the request on its way has passed, if any."""
+        """Which limit the request on its way has passed, or the connection that is opened ahead; None: none."""
         exchange = self.exchange
-        if exchange is None:
-            return None
-        if exchange.sent_ns is None:
-            return "timeout_connect" if passed(now, self._connecting_ns, limits.connect_ns) else None
+        if exchange is None or exchange.sent_ns is None:
+            opening = self.connection is not None and not self.ready
+            if opening and passed(now, self._connecting_ns, limits.connect_ns):
+                return "timeout_connect"
+            late = exchange is not None and passed(now, exchange.started_ns, limits.total_ns)
+            return "timeout_total" if late else None
         if passed(now, exchange.sent_ns, limits.total_ns):
             return "timeout_total"
         if exchange.first_user is not None and passed(now, exchange.end_user, limits.idle_ns):

@@ -79,6 +79,7 @@ class LoadLoop:
 
     def prepare(self) -> None:
         """Open the connections of a closed loop, a few at a time; the state turns READY when all were tried."""
+        self.loop.set_exception_handler(self._unforeseen)
         self.pulse.start()
         for _ in range(self._order.lanes or 0):
             self._lanes.append(Lane(self))
@@ -90,13 +91,13 @@ class LoadLoop:
 
     def opened(self, lane: Lane) -> None:  # noqa: ARG002 - the lane's turn, whichever it was
         """A connection made ahead of the load was opened or refused."""
-        if self._start_ns != NEVER_NS:
+        if self._start_ns != NEVER_NS or self._done:
             return
         self._settled += 1
         if self._unopened:
             following = self._lanes[-self._unopened]
             self._unopened -= 1
-            following.open()
+            self.loop.call_soon(following.open)  # what fails at once must not pile up on the stack
         self._perhaps_ready()
 
     def _perhaps_ready(self) -> None:
@@ -212,6 +213,14 @@ class LoadLoop:
         self.death = f"journal: {fault.strerror or fault}"
         self.loop.call_soon(self.cancel)
 
+    def _unforeseen(self, _: AbstractEventLoop, context: dict[str, object]) -> None:
+        """A fault of this program: end with what was measured rather than hang; in the end itself, end at once."""
+        if self._done:
+            self.on_done()
+            return
+        self.death = self.death or f"fault: {context.get('exception') or context.get('message')!r}"
+        self.loop.call_soon(self.cancel)
+
     # -- the watch ----------------------------------------------------------------------------------------------------
 
     def _count_in_flight(self) -> int:
@@ -245,9 +254,7 @@ class LoadLoop:
 
     def _give_up(self, lane: Lane, fault: str) -> None:
         exchange = lane.exchange
-        if exchange is None:
-            return
-        if fault in ("timeout_first_token", "timeout_idle"):
+        if exchange is not None and fault in ("timeout_first_token", "timeout_idle"):
             digest = self._look(lane, exchange)
             if fault == "timeout_first_token" and digest is not None and (digest.has_matter or not digest.streams):
                 exchange.looked = True
@@ -274,7 +281,7 @@ class LoadLoop:
 
     def drain(self, why: str) -> None:
         """Start nothing more; what is in flight may end until the drain limit."""
-        self._interrupted = why == "interrupted"
+        self._interrupted = self._interrupted or why == "interrupted"
         self._agenda.clear()
         self._stop_accepting(time.monotonic_ns())
         if self._start_ns == NEVER_NS:
@@ -309,7 +316,6 @@ class LoadLoop:
         self._stop_ns = min(self._stop_ns, max(now, self._measured_ns))
         for lane in self._lanes:
             lane.abort("censored" if self._cut else "cancelled")
-            lane.close()
         self._backlog.clear()
         self._row(time.monotonic_ns())
         self.pulse.row(time.monotonic_ns())

@@ -72,7 +72,12 @@ class Pulse:
         return any(a <= end_ns and start_ns <= b for a, b in self.steps)
 
     def offsets(self, start_ns: int, end_ns: int) -> int | None:
-        """The one offset that holds over this stretch, or None where `offset_at` must be asked for each stamp."""
+        """The one offset that holds over this stretch, or None where `offset_at` must be asked for each stamp.
+
+        Ask it before `stepped`: it also looks for a step that no row tells of yet.
+        """
+        if end_ns > self.at[-1] and abs(wall_offset_ns() - self.offset[-1]) > STEP_NS:
+            self.row(time.monotonic_ns())
         first = max(bisect_right(self.at, start_ns) - 1, 0)
         last = min(bisect_left(self.at, end_ns) + 1, len(self.at))
         held = self.offset[first:last]

@@ -40,13 +40,19 @@ class Supply:
         """The next call; None when there is none now (`exhausted` says whether there will be)."""
         if self._calls:
             call = self._calls.popleft()
-            if len(self._calls) < self._low and not self._reading and not self._waiting:
-                self._waiting = True
-                self._loop.call_later(_CALM_S, self._read_on)
+            if len(self._calls) < self._low and not self._reading:
+                self._run_low()
             return call
         if not self.ended:
             self.starved += 1
         return None
+
+    def _run_low(self) -> None:
+        if len(self._calls) < self._low // 2:  # no wave takes so many: they go faster than a calm moment comes
+            self._read_on()
+        elif not self._waiting:
+            self._waiting = True
+            self._loop.call_later(_CALM_S, self._read_on)
 
     def peek(self) -> Call | None:
         return self._calls[0] if self._calls else None

@@ -69,18 +69,21 @@ class Connection:
         """Start a non-blocking connect to the next address. Raises the last OSError when none is left."""
         self._address += 1
         family, address = self._route.addresses[self._address]
-        self.sock = sock = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            self.sock = sock = socket.socket(family, socket.SOCK_STREAM)
+        except OSError as fault:  # a family this machine does not have, or no file left
+            return self._after_refusal(fault.errno or errno.EAFNOSUPPORT)
         sock.setblocking(False)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.kernel_stamps = _ask_for_stamps(sock)
         self._recvmsg = sock.recvmsg
         code = sock.connect_ex(address)
         if code not in (0, errno.EINPROGRESS, errno.EWOULDBLOCK):
+            sock.close()
             return self._after_refusal(code)
         return sock
 
     def _after_refusal(self, code: int) -> socket.socket:
-        self.sock.close()
         if self._address + 1 < len(self._route.addresses):
             return self._next_socket()
         raise OSError(code, os.strerror(code))
@@ -101,6 +104,7 @@ class Connection:
         if self._stage == "connect":
             code = self.sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
             if code:
+                self.sock.close()
                 self._after_refusal(code)
                 return Want.WRITE
             self._enter_next_stage()
@@ -133,7 +137,7 @@ class Connection:
         head, end, _ = self._tunnel_reply.partition(b"\r\n\r\n")
         if not end:
             return False
-        if b" 200" not in head.split(b"\r\n", 1)[0]:
+        if head.split(b" ", 2)[1:2] != [b"200"]:
             raise ConnectionError(f"the proxy answered {head[:60].decode('latin-1')!r}")
         self._enter_next_stage()
         return True
@@ -149,9 +153,13 @@ class Connection:
                     self._flush_tls()
                     if not self._pull():
                         return Want.READ
+            self._flush_tls()
         except ssl.SSLError as fault:
             raise TlsError(fault.errno, str(fault.reason or fault)) from None
-        self._flush_tls()
+        except TlsError:
+            raise
+        except OSError as fault:
+            raise TlsError(fault.errno, f"the connection broke during the handshake: {fault.strerror}") from None
         self._stage = "open"
         return Want.READY
 
@@ -185,9 +193,12 @@ class Connection:
             plain = tls.read(READ_BYTES)
             while plain and (tls.pending() or self._incoming.pending):
                 try:
-                    plain += tls.read(READ_BYTES)
+                    more = tls.read(READ_BYTES)
                 except ssl.SSLWantReadError:
                     break
+                if not more:  # the peer has said that it ends
+                    break
+                plain += more
         except ssl.SSLWantReadError:
             self._flush_tls()
             raise BlockingIOError from None

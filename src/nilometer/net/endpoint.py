@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from base64 import b64encode
 from typing import NamedTuple
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from nilometer.core.errors import SpecError
 
 _KEY_LIKE = re.compile(r"(?i)(key|token|secret|password|passwd|auth|signature|sig)")
-_API_TAILS = ("/chat/completions", "/completions", "/models")
+_API_TAILS = ("/v1/chat/completions", "/v1/completions", "/v1/models", "/chat/completions", "/completions")
+_AS_WRITTEN = "/:@!$&'()*+,;=~-._%?"
+"""What `quote` leaves alone in a path or query; the rest (spaces never get here) is made ASCII."""
 
 
 class Endpoint(NamedTuple):
@@ -62,28 +64,41 @@ class Endpoint(NamedTuple):
 
 def parse(target: str) -> Endpoint:
     """Take a TARGET address apart; with or without `/v1`, or a whole API path. Refuses nonsense: slug `target_url`."""
-    if "://" not in target:
-        raise SpecError("target_url", target=mask_url(target))
+    if "://" not in target or re.search(r"[\s\x00-\x1f]", target):
+        raise _refusal(target)
     try:
         parts = urlsplit(target)
-        port = parts.port
+        port, host = parts.port, _ascii_host(parts.hostname or "")
+        path, query = (quote(text, safe=_AS_WRITTEN) for text in (parts.path, parts.query))
+        authorization = _basic(parts.username, parts.password)
     except ValueError:
-        raise SpecError("target_url", target=mask_url(target)) from None
-    if parts.scheme not in ("http", "https") or not parts.hostname or re.search(r"[\s\x00-\x1f]", target):
-        raise SpecError("target_url", target=mask_url(target))
-    return Endpoint(
-        scheme=parts.scheme,
-        host=parts.hostname,
-        port=port or (443 if parts.scheme == "https" else 80),
-        base_path=_base_path(parts.path),
-        query=parts.query,
-        authorization=_basic(parts.username, parts.password),
-    )
+        raise _refusal(target) from None
+    if parts.scheme not in ("http", "https") or not host or port == 0:
+        raise _refusal(target)
+    own_port = 443 if parts.scheme == "https" else 80
+    return Endpoint(parts.scheme, host, port or own_port, _base_path(path), query, authorization)
+
+
+def _refusal(target: str) -> SpecError:
+    """What is no address may hold a secret anywhere before an @."""
+    return SpecError("target_url", target=mask_url(re.sub(r"(?s)^([A-Za-z][\w+.-]*://)?.*@", r"\1***@", target)))
+
+
+def _ascii_host(host: str) -> str:
+    """The name as the resolver and the Host header take it. Raises ValueError where there is no such form."""
+    return host if host.isascii() else host.encode("idna").decode("ascii")
+
+
+def request_path(url: str) -> str:
+    """Path and query of an address as a request line takes them, without the fragment."""
+    parts = urlsplit(url)
+    path = quote(parts.path, safe=_AS_WRITTEN) or "/"
+    return f"{path}?{quote(parts.query, safe=_AS_WRITTEN)}" if parts.query else path
 
 
 def mask_url(url: str) -> str:
     """An address with its credentials and key-like query values as `***`."""
-    url = re.sub(r"//[^/@\s]*@", "//***@", url)
+    url = re.sub(r"//[^/?#\s]*@", "//***@", url)
     head, mark, query = url.partition("?")
     return head + (_masked_query(query) if mark else "")
 
@@ -97,10 +112,8 @@ def _masked_query(query: str) -> str:
 
 def _base_path(path: str) -> str:
     path = path.rstrip("/")
-    for tail in _API_TAILS:
-        if path.endswith("/v1" + tail):
-            path = path.removesuffix(tail)
-    return path.removesuffix("/v1").rstrip("/")
+    tail = next((tail for tail in _API_TAILS if path.endswith(tail)), "/v1")
+    return path.removesuffix(tail).rstrip("/")
 
 
 def _basic(user: str | None, password: str | None) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import select
 import time
 from collections.abc import Mapping
@@ -10,12 +11,15 @@ from typing import NamedTuple
 import httptools
 
 from nilometer import __version__
-from nilometer.core.errors import TargetError
+from nilometer.core.errors import SpecError, TargetError
 
 from .connection import Connection, TlsError, Want
-from .endpoint import mask_url, parse
+from .endpoint import mask_url, parse, request_path
 from .inbox import Inbox
 from .route import Route, resolve
+
+_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
 
 
 class Response(NamedTuple):
@@ -59,8 +63,7 @@ def fetch(
     """
     endpoint = parse(url)
     route = resolve(endpoint, insecure=insecure, proxy=proxy)
-    path = "/" + url.split("://", 1)[1].partition("/")[2] if "/" in url.split("://", 1)[1] else "/"
-    request = request_bytes(route, method, path, headers or {}, body)
+    request = request_bytes(route, method, request_path(url), headers or {}, body)
     start_ns = time.monotonic_ns()
     deadline = _Deadline(url, timeout_s)
     connection = _connect(route, deadline, mask_url(url))
@@ -72,17 +75,28 @@ def fetch(
 
 
 def request_bytes(route: Route, method: str, path: str, headers: Mapping[str, str], body: bytes | None) -> bytes:
-    """A whole HTTP/1.1 request. Content-Length is there whenever a body is."""
+    """A whole HTTP/1.1 request. Content-Length is there whenever a body is.
+
+    Refuses a header that HTTP cannot carry: slug `header_invalid`; its value is never told.
+    """
     lines = [f"{method} {route.target(path)} HTTP/1.1", f"Host: {route.endpoint.host_header}"]
     given = {name.lower() for name in headers}
     if "user-agent" not in given:
         lines.append(f"User-Agent: nilometer/{__version__}")
     if route.endpoint.authorization and "authorization" not in given:
         lines.append(f"Authorization: {route.endpoint.authorization}")
-    lines += [f"{name}: {value}" for name, value in headers.items()]
+    if route.proxy_authorization:
+        lines.append(f"Proxy-Authorization: {route.proxy_authorization}")
+    lines += [_header_line(name, value) for name, value in headers.items()]
     if body is not None:
         lines.append(f"Content-Length: {len(body)}")
     return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1") + (body or b"")
+
+
+def _header_line(name: str, value: str) -> str:
+    if not _NAME.fullmatch(name) or not _VALUE.fullmatch(value):
+        raise SpecError("header_invalid", header=name)
+    return f"{name}: {value}"
 
 
 def _connect(route: Route, deadline: _Deadline, url: str) -> Connection:
@@ -131,7 +145,8 @@ def _exchange(connection: Connection, request: bytes, deadline: _Deadline, limit
             received += len(data)
             inbox.feed(data)
     except httptools.HttpParserError as fault:
-        raise TargetError("not_http", url=url, detail=str(fault)) from None
+        if not inbox.done:
+            raise TargetError("not_http", url=url, detail=str(fault)) from None
     except OSError as fault:
         raise TargetError("connection_cut", url=url, detail=fault.strerror or str(fault)) from None
     if not inbox.done and not inbox.ends_by_close:

@@ -11,7 +11,11 @@ import httptools
 
 
 class Inbox:
-    """Feed it bytes; when `done`, the response is whole: `status`, `headers`, and the body in `pieces`."""
+    """Feed it bytes; when `done`, the response is whole: `status`, `headers`, and the body in `pieces`.
+
+    `feed` raises httptools.HttpParserError on what is not HTTP, and on bytes after the end of a response: then `done`
+    is true, the response stands, and the connection can serve no other.
+    """
 
     __slots__ = ("_parser", "done", "feed", "headers", "headers_done", "keep_alive", "pieces", "status")
 
@@ -31,6 +35,8 @@ class Inbox:
         return self.pieces
 
     def on_message_begin(self) -> None:
+        if self.done:
+            raise ValueError("an answer that nobody asked for")
         self.headers = {}
 
     def on_header(self, name: bytes, value: bytes) -> None:

@@ -25,6 +25,8 @@ class Route(NamedTuple):
     server_name: str
     tunnel: bytes | None = None
     absolute_form: bool = False
+    proxy_authorization: str | None = None
+    """What a plain proxy wants with every request; a tunnel has said it already."""
 
     def target(self, request_path: str) -> str:
         """The request target of the request line: absolute where a plain proxy must forward it."""
@@ -43,6 +45,7 @@ def resolve(endpoint: Endpoint, *, insecure: bool = False, proxy: str | None = N
         server_name=endpoint.host,
         tunnel=_connect_request(endpoint, hop) if tunnelled else None,
         absolute_form=proxy is not None and not endpoint.tls,
+        proxy_authorization=hop.authorization if proxy is not None and not endpoint.tls else None,
     )
 
 
