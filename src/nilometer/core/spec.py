@@ -6,6 +6,7 @@ variable.
 
 from __future__ import annotations
 
+import re
 import tomllib
 from typing import Any, Literal
 
@@ -101,34 +102,72 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     labels: Labels = Labels()
 
 
+_BOUNDS: dict[str, tuple[float, float]] = {
+    "load.concurrency": (1, 100_000),
+    "load.rate_per_s": (1e-6, 1e6),
+    "load.ramp_s": (0, 1e9),
+    "load.warmup_s": (0, 1e9),
+    "load.duration_s": (0, 1e9),
+    "load.requests": (1, 1e12),
+    "load.drain_s": (0, 1e9),
+    "load.max_total_tokens": (1, 1e15),
+    "load.max_error_rate": (0, 1),
+    "load.workers": (1, 64),
+    "prompts.shared_prefix_tokens": (0, 1e9),
+    "sampling.top_p": (0, 1),
+    "timeouts.connect_s": (0, 1e9),
+    "timeouts.first_s": (0, 1e9),
+    "timeouts.idle_s": (0, 1e9),
+    "timeouts.total_s": (0, 1e9),
+}
+"""Least and greatest value that makes sense, where a number is given: beyond any use, within what can be reckoned."""
+
+
 def from_toml(text: str, source: str = "spec") -> Spec:
-    """Read a Spec. Refuses with file, line or key path: slugs `toml_invalid` and `toml_key`."""
+    """Read a Spec. Refuses with file, line and key path: slugs `toml_invalid` and `toml_key`."""
     try:
         tree = tomllib.loads(text)
     except tomllib.TOMLDecodeError as fault:
         raise SpecError("toml_invalid", file=source, detail=str(fault)) from None
-    return from_tree(tree, source)
+    try:
+        return from_tree(tree, source)
+    except SpecError as fault:
+        detail = str(fault.params["detail"])
+        line = _line_of(text, _path_in(detail))
+        if line is None:
+            raise
+        raise SpecError("toml_key", file=source, detail=f"{detail} (at line {line})") from None
 
 
 def from_tree(tree: dict[str, Any], source: str = "spec") -> Spec:
-    """The same from an already parsed tree."""
+    """The same from an already parsed tree: refuses with the key's path, slug `toml_key`."""
     try:
-        return msgspec.convert(tree, Spec)
+        spec = msgspec.convert(tree, Spec)
     except msgspec.ValidationError as fault:
         raise SpecError("toml_key", file=source, detail=str(fault)) from None
+    for path, (least, greatest) in _BOUNDS.items():
+        section, _, name = path.partition(".")
+        value = getattr(getattr(spec, section), name)
+        if isinstance(value, int | float) and not least <= value <= greatest:
+            detail = f"Expected {least:g} to {greatest:g}, got {value} - at `$.{path}`"
+            raise SpecError("toml_key", file=source, detail=detail)
+    return spec
 
 
 def to_tree(spec: Spec) -> dict[str, Any]:
-    """The Spec as plain values, None left out: the form TOML can hold and `from_tree` reads back."""
+    """The Spec as plain values that `from_tree` reads back; None left out, save where it is sent: in the extra body."""
     tree: dict[str, Any] = _without_none(msgspec.to_builtins(spec))
+    tree["sampling"]["extra_body"] = msgspec.to_builtins(spec.sampling.extra_body)
     return tree
 
 
 def to_toml(spec: Spec) -> str:
     """The Spec as a TOML file that `from_toml` reads back to an equal Spec.
 
-    TOML has no null: a field that may be None has the default None, so that leaving it out says the same.
+    TOML has no null: a field that may be None has the default None, so that leaving it out says the same. A null in
+    the extra body is refused: slug `toml_key`.
     """
+    _refuse_null(spec.sampling.extra_body, "$.sampling.extra_body")
     return tomli_w.dumps(to_tree(spec))
 
 
@@ -136,3 +175,49 @@ def _without_none(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _without_none(item) for key, item in value.items() if item is not None}
     return value
+
+
+def _refuse_null(value: Any, path: str) -> None:
+    if value is None:
+        raise SpecError("toml_key", file="TOML", detail=f"Expected a value, got null - at `{path}`")
+    if isinstance(value, dict):
+        for key, item in value.items():
+            _refuse_null(item, f"{path}.{key}")
+    if isinstance(value, list):
+        for i, item in enumerate(value):
+            _refuse_null(item, f"{path}[{i}]")
+
+
+_AT = re.compile(r" - at `\$\.?([^`]*)`")
+_UNKNOWN = re.compile(r"unknown field `([^`]*)`")
+_TABLE = re.compile(r"\s*\[\s*([^\[\]]+?)\s*\]")
+_KEY = re.compile(r"\s*([\w.\"'-]+)\s*=")
+
+
+def _path_in(detail: str) -> list[str]:
+    """The keys that lead to what a refusal is about."""
+    at, unknown = _AT.search(detail), _UNKNOWN.search(detail)
+    path = [key.partition("[")[0] for key in at[1].split(".") if key] if at else []
+    return [*path, unknown[1]] if unknown else path
+
+
+def _line_of(text: str, path: list[str]) -> int | None:
+    """The line that sets the key at `path`, or what it lies in; None where no line names any of it."""
+    table: list[str] = []
+    nearest = None
+    for number, line in enumerate(text.splitlines(), 1):
+        if found := _TABLE.match(line):
+            table = here = _keys(found[1])
+        elif found := _KEY.match(line):
+            here = [*table, *_keys(found[1])]
+        else:
+            continue
+        if here == path:
+            return number
+        if here == path[: len(here)]:
+            nearest = number
+    return nearest
+
+
+def _keys(dotted: str) -> list[str]:
+    return [key.strip().strip("\"'") for key in dotted.split(".")]
