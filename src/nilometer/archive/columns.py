@@ -32,6 +32,9 @@ RAW_LIMIT_BYTES = 1 << 30
 LEVEL = 3
 """zstd level: the low byte planes are noise that no level makes smaller."""
 
+_TYPES = (np.dtype(np.uint8), np.dtype(np.int64), np.dtype(np.float64))
+"""What a column may be of."""
+
 
 class DamagedError(Exception):
     """These bytes are not what this module wrote."""
@@ -121,7 +124,7 @@ def _member(file: zipfile.ZipFile, info: zipfile.ZipInfo) -> npt.NDArray[Any]:
     if npy.read_magic(head) != (1, 0):
         raise DamagedError(f"{info.filename} has an unknown npy version")
     shape, fortran_order, dtype = npy.read_array_header_1_0(head)
-    if dtype.hasobject or fortran_order or math.prod(shape) * dtype.itemsize != len(data) - head.tell():
+    if dtype not in _TYPES or fortran_order or math.prod(shape) * dtype.itemsize != len(data) - head.tell():
         raise DamagedError(f"{info.filename} is not the array it claims to be")
     return np.frombuffer(data, dtype=dtype, offset=head.tell()).reshape(shape)
 

@@ -45,6 +45,8 @@ class ModelFacts(msgspec.Struct, frozen=True, kw_only=True):
     precision: str | None = None
     requantised_from: str | None = None
     parameters: int | None = None
+    template_tokens: int | None = None
+    """Tokens that the chat template adds to every prompt; the same each time, so a prefix cache holds them."""
 
 
 class Client(msgspec.Struct, frozen=True, kw_only=True):

@@ -80,7 +80,7 @@ def approach(spec: Spec, headers: Headers, *, address: str, salt: str, on_step: 
         mean_input_tokens=inputs.mean(),
         mean_output_tokens=outputs.mean(),
         engine=found.engine,
-        model=found.model,
+        model=msgspec.structs.replace(found.model, template_tokens=found.template_tokens),
         findings=list(found.findings),
     )
 

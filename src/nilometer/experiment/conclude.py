@@ -41,7 +41,8 @@ def conclude(
     spec = from_tree(header.spec, "journal")
     phases, health = _ends(header, spec, journals, death)
     summary = summarise(records(journals), spec, phases, health, memory or Memory())
-    verdict, judged = judge(summary, spec, phases, health)
+    template_tokens = header.environment.model.template_tokens
+    verdict, judged = judge(summary, spec, phases, health, template_tokens=template_tokens)
     known = {finding.slug for finding in judged}
     client = read_client(health.event_loop)
     return Run(
@@ -105,5 +106,6 @@ def _span(phases: Sequence[Phases]) -> Phases:
         stop_ns=max(p.stop_ns for p in phases),
         end_ns=max(p.end_ns for p in phases),
         interrupted=any(p.interrupted for p in phases),
+        stopped_by=next((p.stopped_by for p in phases if p.stopped_by), None),
         cut_at_drain_limit=any(p.cut_at_drain_limit for p in phases),
     )

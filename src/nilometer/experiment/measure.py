@@ -23,7 +23,7 @@ from nilometer.load import journal
 from nilometer.load.counters import Field
 from nilometer.load.crew import Crew
 from nilometer.load.journal import Header
-from nilometer.load.order import Go
+from nilometer.load.order import Go, StopReason
 from nilometer.metrics import slo, window
 from nilometer.telemetry.machine import read_client, read_machine
 from nilometer.telemetry.process import listening_pid
@@ -220,7 +220,7 @@ def _follow(crew: Crew, go: Go, spec: Spec, observer: Observer, watch: Watch, st
         time.sleep(_LOOK_S)
 
 
-def _reason_to_stop(spec: Spec, crew: Crew, observer: Observer) -> str | None:
+def _reason_to_stop(spec: Spec, crew: Crew, observer: Observer) -> StopReason | None:
     budget = spec.load.max_total_tokens
     if budget is not None and observer.tokens >= budget:
         return "budget"
@@ -251,8 +251,9 @@ def _file(run: Run, runs: Runs, journals: list[Path]) -> None:
 
 
 def lost(run: Run) -> TargetError | None:
-    """The error of a run in which nothing could be measured because the target was not there."""
+    """The error of a run whose target was not there, or was there no longer."""
     counts = run.summary.run_requests
-    if counts.ok == 0 and counts.started and counts.errors.get("connect", 0) == counts.started:
-        return TargetError("target_lost", url=run.spec.target, n=counts.started)
+    refused = counts.errors.get("connect", 0)
+    if run.phases.stopped_by == "target_lost" or (counts.started and refused == counts.started):
+        return TargetError("target_lost", url=run.spec.target, n=refused)
     return None

@@ -19,7 +19,7 @@ from nilometer.core.errors import EngineError
 from nilometer.core.record import Call
 
 from .counters import Counters, Field, State
-from .order import Cancel, Control, Drain, Go, Order, pack
+from .order import Cancel, Control, Drain, Go, Order, StopReason, pack
 
 _BATCH = 16
 _FEEDER_NICE = 10
@@ -141,8 +141,8 @@ class Crew:
         for worker in self.workers:
             worker.tell(message)
 
-    def drain(self, why: str) -> None:
-        self.tell(Drain(why))  # type: ignore[arg-type]
+    def drain(self, why: StopReason) -> None:
+        self.tell(Drain(why))
 
     def cancel(self) -> None:
         self.tell(Cancel())

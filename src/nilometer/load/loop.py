@@ -11,6 +11,7 @@ import time
 from asyncio import AbstractEventLoop
 from collections.abc import Callable
 from functools import partial
+from typing import Literal
 
 from nilometer.core.record import Call, Record
 from nilometer.core.run import Health, Phases
@@ -22,7 +23,7 @@ from .counters import Counters, Field, State
 from .digest import Digest
 from .exchange import Exchange
 from .lane import Lane
-from .order import Go, Limits, Order
+from .order import Go, Limits, Order, StopReason
 from .pulse import Pulse
 from .supply import Supply
 
@@ -69,6 +70,7 @@ class LoadLoop:
         self._limit_ns = NEVER_NS
         self._started_wall_ns = 0
         self._interrupted = False
+        self._stopped_by: Literal["budget", "target_lost"] | None = None
         self._cut = False
         self._done = False
         self.death: str | None = None
@@ -279,9 +281,10 @@ class LoadLoop:
         self._limit_ns = min(self._limit_ns, now + self._order.drain_ns)
         self._counters[Field.STATE] = State.DRAINING
 
-    def drain(self, why: str) -> None:
+    def drain(self, why: StopReason) -> None:
         """Start nothing more; what is in flight may end until the drain limit."""
         self._interrupted = self._interrupted or why == "interrupted"
+        self._stopped_by = why if why != "interrupted" else self._stopped_by
         self._agenda.clear()
         self._stop_accepting(time.monotonic_ns())
         if self._start_ns == NEVER_NS:
@@ -332,6 +335,7 @@ class LoadLoop:
             stop_ns=min(self._stop_ns, end),
             end_ns=end,
             interrupted=self._interrupted,
+            stopped_by=self._stopped_by,
             cut_at_drain_limit=self._cut,
         )
 

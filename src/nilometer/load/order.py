@@ -9,6 +9,8 @@ import msgspec
 
 from nilometer.core.record import Call
 
+StopReason = Literal["interrupted", "budget", "target_lost"]
+
 _LENGTH = struct.Struct("<I")
 
 
@@ -51,7 +53,7 @@ class Go(msgspec.Struct, frozen=True, tag=True):
 class Drain(msgspec.Struct, frozen=True, tag=True):
     """Start nothing more; end what is in flight up to the drain limit."""
 
-    why: Literal["interrupted", "budget", "target_lost"]
+    why: StopReason
 
 
 class Cancel(msgspec.Struct, frozen=True, tag=True):

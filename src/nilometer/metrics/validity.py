@@ -31,6 +31,7 @@ _EFFECT: dict[str, tuple[Verdict, Severity]] = {
     "generator_limited": ("inadmissible", "high"),
     "no_ok_requests": ("inadmissible", "high"),
     "worker_died": ("inadmissible", "high"),
+    "target_lost": ("inadmissible", "high"),
     "errors_over_limit": ("inadmissible", "high"),
     "never_steady": ("inadmissible", "high"),
     "interrupted": ("marked", "medium"),
@@ -44,17 +45,22 @@ _EFFECT: dict[str, tuple[Verdict, Severity]] = {
     "short_of_guide": ("marked", "low"),
     "clock_stepped": ("admissible", "low"),
     "connection_not_kept": ("admissible", "low"),
+    "budget_reached": ("admissible", "low"),
     "lengths_not_from_traffic": ("admissible", "low"),
 }
 """What a finding makes of the verdict, and how severe it is. Gravest first; findings come in this order."""
 
 _WORST_FIRST: tuple[Verdict, ...] = ("inadmissible", "marked")
-_NOTES = ("clock_stepped", "connection_not_kept", "lengths_not_from_traffic")
+_NOTES = ("clock_stepped", "budget_reached", "connection_not_kept", "lengths_not_from_traffic")
 """Findings that say something about the run but nothing against its figures."""
 
 
-def judge(summary: Summary, spec: Spec, phases: Phases, health: Health) -> tuple[Verdict, list[Finding]]:
+def judge(
+    summary: Summary, spec: Spec, phases: Phases, health: Health, *, template_tokens: int | None = None
+) -> tuple[Verdict, list[Finding]]:
     """The verdict on a run and the findings behind it, gravest first.
+
+    `template_tokens` are those of the chat template: they begin every prompt, so a prefix cache may hold them.
 
     The verdict is the worst that any finding makes of it; a run without findings is admissible.
     """
@@ -63,6 +69,7 @@ def judge(summary: Summary, spec: Spec, phases: Phases, health: Health) -> tuple
         *_load(summary, spec, phases, health),
         *_window(summary, phases),
         *_lengths(summary, spec),
+        *_prefix_hits(summary, spec, template_tokens or 0),
     ]
     ranks = list(_EFFECT)
     found.sort(key=lambda finding: ranks.index(finding.slug))
@@ -111,6 +118,10 @@ def _load(summary: Summary, spec: Spec, phases: Phases, health: Health) -> Itera
         yield _finding("no_ok_requests", *_failures(summary), started=counts.started)
     if health.death is not None:
         yield _finding("worker_died", why=health.death)
+    if phases.stopped_by == "target_lost":
+        yield _finding("target_lost", *_failures(summary))
+    if phases.stopped_by == "budget":
+        yield _finding("budget_reached", budget=spec.load.max_total_tokens)
     if phases.interrupted:
         yield _finding("interrupted", Evidence(name="requests_ok", value=counts.ok), ok=counts.ok)
     failed = slo.error_rate(counts)
@@ -169,12 +180,19 @@ def _lengths(summary: Summary, spec: Spec) -> Iterator[Finding]:
         yield _finding("tokens_estimated", Evidence(name="requests_estimated", value=estimated), share=share)
     else:
         yield from _off("length_output_off", lengths.asked_output, lengths.output)
-    hit = summary.server.get("prefix_hit_ratio")
-    if hit is not None and hit > PREFIX_HIT_SHARE and not asked.shared_prefix_tokens:
-        yield _finding("prefix_cache_hit", Evidence(name="prefix_hit_ratio", value=hit, unit="share"), share=hit)
     default = Prompts()
     if (asked.input_tokens, asked.output_tokens) == (default.input_tokens, default.output_tokens):
         yield _finding("lengths_not_from_traffic", input=asked.input_tokens, output=asked.output_tokens)
+
+
+def _prefix_hits(summary: Summary, spec: Spec, template_tokens: int) -> Iterator[Finding]:
+    """Whether prompts that should be new to the server were found in its cache, beyond the template they all share."""
+    hit, input_mean = summary.server.get("prefix_hit_ratio"), summary.lengths.input.mean
+    if hit is None or spec.prompts.shared_prefix_tokens:
+        return
+    template_share = template_tokens / input_mean if input_mean else 0.0
+    if hit > PREFIX_HIT_SHARE + template_share:
+        yield _finding("prefix_cache_hit", Evidence(name="prefix_hit_ratio", value=hit, unit="share"), share=hit)
 
 
 def _off(slug: str, asked: Length, got: Length) -> Iterator[Finding]:

@@ -173,6 +173,22 @@ def test_prefix_hits_flatter_unless_a_shared_prefix_was_asked_for() -> None:
     assert judged(asked=prefixed, server={"prefix_hit_ratio": 0.5})[0] == "admissible"
 
 
+def test_the_chat_template_may_hit_and_no_more() -> None:
+    """20 of 100 tokens are the template's: a ratio of 0.21 is still all template and 1 % of tolerance."""
+    lengths = Lengths(asked_input=length(100), input=length(100), token_source={"usage": 600})
+    for ratio, expected in ((0.20, []), (0.21, []), (0.22, ["prefix_cache_hit"])):
+        seen = msgspec.structs.replace(GOOD, lengths=lengths, server={"prefix_hit_ratio": ratio})
+        assert [f.slug for f in judge(seen, ASKED, GUIDE, Health(), template_tokens=20)[1]] == expected
+
+
+def test_what_stopped_the_load_is_said() -> None:
+    lost = msgspec.structs.replace(GUIDE, stopped_by="target_lost")
+    assert slugs(judged(borders=lost)) == ("inadmissible", ["target_lost"])
+    spent = msgspec.structs.replace(GUIDE, stopped_by="budget")
+    verdict, findings = judged(borders=spent)
+    assert (verdict, findings[0].slug, findings[0].kind) == ("admissible", "budget_reached", "note")
+
+
 def test_notes_do_not_touch_the_verdict() -> None:
     default = Spec(target="http://127.0.0.1:8000")
     offsets_ns = array("q", [1_000_000, 4_000_000, 4_000_000])
