@@ -91,9 +91,13 @@ def test_nothing_listens() -> None:
     assert "canary" not in str(seen.value)
 
 
-def test_a_name_that_is_none() -> None:
+def test_a_name_that_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(*_: object, **__: object) -> None:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", unknown)
     with pytest.raises(TargetError) as seen:
-        fetch("http://a..b")
+        fetch("http://nobody.test")
     assert seen.value.slug == "name_unknown"
 
 
@@ -141,6 +145,10 @@ def test_an_answer_beyond_the_limit() -> None:
     assert (fault.slug, fault.params["limit_bytes"]) == ("answer_too_large", 100_000)
     with Scripted(after_request(ok(bytes(300_000)))) as server:
         assert len(fetch(server.url, limit_bytes=400_000).body) == 300_000
+
+
+def test_the_limit_holds_for_an_answer_that_comes_in_one_read() -> None:
+    assert failing(after_request(ok(bytes(300))), limit_bytes=100).slug == "answer_too_large"
 
 
 def test_tls_and_its_refusals(made: Certificate) -> None:

@@ -9,7 +9,10 @@ from urllib.parse import quote, unquote, urlsplit
 
 from nilometer.core.errors import SpecError
 
-_KEY_LIKE = re.compile(r"(?i)(key|token|secret|password|passwd|auth|signature|sig)")
+_KEY_VALUE = re.compile(
+    r"(?i)([?&;#][^=&;#]*(?:key|token|secret|password|passwd|pwd|credential|auth|signature|sig)[^=&]*=)[^&]*"
+)
+"""A key-like name with its value. Only `&` ends the value: servers differ in whether `;` does."""
 _API_TAILS = ("/v1/chat/completions", "/v1/completions", "/v1/models", "/chat/completions", "/completions")
 _AS_WRITTEN = "/:@!$&'()*+,;=~-._%?"
 """What `quote` leaves alone in a path or query; the rest (spaces never get here) is made ASCII."""
@@ -56,7 +59,7 @@ class Endpoint(NamedTuple):
     @property
     def shown(self) -> str:
         """The address as it may be printed and stored: no credentials, no key-like query value."""
-        return f"{self.origin}{self.base_path}{_masked_query(self.query)}"
+        return mask_url(self._with_query(self.origin + self.base_path))
 
     def _with_query(self, path: str) -> str:
         return f"{path}?{self.query}" if self.query else path
@@ -85,8 +88,8 @@ def _refusal(target: str) -> SpecError:
 
 
 def _ascii_host(host: str) -> str:
-    """The name as the resolver and the Host header take it. Raises ValueError where there is no such form."""
-    return host if host.isascii() else host.encode("idna").decode("ascii")
+    """The name as the resolver, TLS and the Host header take it. Raises ValueError where there is no such form."""
+    return host.encode("idna").decode("ascii")
 
 
 def request_path(url: str) -> str:
@@ -97,17 +100,8 @@ def request_path(url: str) -> str:
 
 
 def mask_url(url: str) -> str:
-    """An address with its credentials and key-like query values as `***`."""
-    url = re.sub(r"//[^/?#\s]*@", "//***@", url)
-    head, mark, query = url.partition("?")
-    return head + (_masked_query(query) if mark else "")
-
-
-def _masked_query(query: str) -> str:
-    if not query:
-        return ""
-    pairs = (pair.partition("=") for pair in query.split("&"))
-    return "?" + "&".join(f"{k}{e}{'***' if e and _KEY_LIKE.search(k) else v}" for k, e, v in pairs)
+    """An address with its credentials and key-like values of query and fragment as `***`."""
+    return _KEY_VALUE.sub(r"\1***", re.sub(r"//[^/?#\s]*@", "//***@", url))
 
 
 def _base_path(path: str) -> str:

@@ -79,8 +79,10 @@ def request_bytes(route: Route, method: str, path: str, headers: Mapping[str, st
 
     Refuses a header that HTTP cannot carry: slug `header_invalid`; its value is never told.
     """
-    lines = [f"{method} {route.target(path)} HTTP/1.1", f"Host: {route.endpoint.host_header}"]
+    lines = [f"{method} {route.target(path)} HTTP/1.1"]
     given = {name.lower() for name in headers}
+    if "host" not in given:
+        lines.append(f"Host: {route.endpoint.host_header}")
     if "user-agent" not in given:
         lines.append(f"User-Agent: nilometer/{__version__}")
     if route.endpoint.authorization and "authorization" not in given:
@@ -133,8 +135,6 @@ def _exchange(connection: Connection, request: bytes, deadline: _Deadline, limit
             deadline.wait(connection, Want.WRITE)
             sent = connection.flush()
         while not inbox.done:
-            if received > limit_bytes:
-                raise TargetError("answer_too_large", url=url, limit_bytes=limit_bytes)
             deadline.wait(connection, Want.READ)
             try:
                 data, _ = connection.receive()
@@ -143,6 +143,8 @@ def _exchange(connection: Connection, request: bytes, deadline: _Deadline, limit
             if not data:
                 break
             received += len(data)
+            if received > limit_bytes:
+                raise TargetError("answer_too_large", url=url, limit_bytes=limit_bytes)
             inbox.feed(data)
     except httptools.HttpParserError as fault:
         if not inbox.done:

@@ -101,6 +101,9 @@ def test_hosts_and_ports(target: str, host: str, port: int, header: str) -> None
         "http://h\tx",
         "http://\udcff/",
         "http://" + "ü" * 70 + ".example",
+        "http://" + "a" * 64,
+        "http://a..b",
+        "https://.h",  # TLS has no such name
     ],
 )
 def test_nonsense_is_refused(target: str) -> None:
@@ -152,6 +155,11 @@ def test_credentials_become_a_header_and_are_not_shown() -> None:
         ("http://h?mail=a@b", "http://h?mail=a@b"),
         ("http://h/p?key=1&Token=2&x=3", "http://h/p?key=***&Token=***&x=3"),
         ("http://h/p?X-Amz-Signature=1#part", "http://h/p?X-Amz-Signature=***"),
+        ("http://h/p?x=1;api_key=s;t&y=2", "http://h/p?x=1;api_key=***&y=2"),
+        ("http://h/p?x=1#access_token=s", "http://h/p?x=1#access_token=***"),
+        ("http://h/#access_token=s", "http://h/#access_token=***"),
+        ("http://h/p?pwd=s&X-Amz-Credential=s", "http://h/p?pwd=***&X-Amz-Credential=***"),
+        ("http://h/p?next=http://u:p@g/", "http://h/p?next=http://***@g/"),
         ("http://h/p?flag", "http://h/p?flag"),
         ("postgresql://u:p@h:5432/db?password=x", "postgresql://***@h:5432/db?password=***"),
         ("", ""),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import ssl
 from base64 import b64encode
 
@@ -66,10 +67,16 @@ def test_other_proxies_are_refused(proxy: str) -> None:
     assert seen.value.slug in ("proxy_url", "target_url")
 
 
-def test_a_name_that_cannot_be_one_is_unknown() -> None:
+def test_a_name_nobody_knows(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(*_: object, **__: object) -> None:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", unknown)
     with pytest.raises(TargetError) as seen:
-        resolve(parse("http://a..b:1"))
+        resolve(parse("http://user:canary@nobody.test:1"))
     assert (seen.value.slug, seen.value.exit_code) == ("name_unknown", 3)
+    assert seen.value.params["host"] == "nobody.test"
+    assert "canary" not in str(seen.value)
 
 
 def test_a_request_is_whole() -> None:
@@ -84,6 +91,13 @@ def test_given_headers_come_before_our_own_and_a_get_has_no_length() -> None:
     route = resolve(parse("http://user:pass@127.0.0.1:8000"))
     request = request_bytes(route, "GET", "/", {"user-agent": "x", "AUTHORIZATION": "y"}, None)
     assert request == b"GET / HTTP/1.1\r\nHost: 127.0.0.1:8000\r\nuser-agent: x\r\nAUTHORIZATION: y\r\n\r\n"
+
+
+def test_a_given_host_stands_in_place_of_our_own() -> None:
+    """Two Host lines are a bad request (RFC 9112, 3.2); a virtual host is asked for by its name."""
+    route = resolve(parse("http://127.0.0.1:8000"))
+    request = request_bytes(route, "GET", "/", {"host": "inner.example", "User-Agent": "x"}, None)
+    assert request == b"GET / HTTP/1.1\r\nhost: inner.example\r\nUser-Agent: x\r\n\r\n"
 
 
 def test_a_plain_proxy_is_told_its_credentials() -> None:
