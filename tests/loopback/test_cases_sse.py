@@ -1,176 +1,183 @@
-"""The stream cases of this project, served on a real socket at their schedule and measured by the real worker.
+"""The stream cases of tests/cases/sse, each at its schedule on a real socket, sent and read by a real worker process.
 
-Each case goes through three framings of HTTP/1.1. Times are held against the moments the server really wrote, and
-loosely against the schedule; all else is exact. `tests/cases/INDEX.md` says why each value is right.
+What is expected is the case's own; when bytes left is the replay server's. Only a server that was late itself is a
+reason to send anew: whatever was read is held to the case each time.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 from tests.loopback.driving import MS, S, drive, order, request
-from tests.loopback.replay import CASES, Exchange, Framing, Replay, Reply, case
+from tests.loopback.replay import CASES, Exchange, Replay, Reply, case
 
 from nilometer.core.record import Call, Record
 
-OTHER_DIALECTS = ("s19", "s21", "s23")
-STEMS = [
-    stem
-    for stem in sorted(path.name.removesuffix(".expected.json") for path in (CASES / "sse").glob("*.expected.json"))
-    if not stem.startswith(OTHER_DIALECTS)
-]
-FRAMINGS: tuple[Framing, ...] = ("chunked", "length", "close")
-PLAYS = [(stem, framing) for framing in FRAMINGS for stem in STEMS]
-STAMP_MS = 25.0
-"""From the server's write to the stamp: mostly 0.05 ms, but its thread may be held up between the two."""
-MOSTLY_MS = 1.0
-LATE_MS = 100.0
-"""How late a busy machine may let the server keep its schedule."""
+LATER = ("s19", "s21", "s23")
+"""Of dialects that are not spoken yet."""
+STEMS = sorted(
+    name
+    for path in (CASES / "sse").glob("*.expected.json")
+    if not (name := path.name.removesuffix(".expected.json")).startswith(LATER)
+)
+TRIES = 4
+SERVER_LATE_MS = 2.0
+CLIENT_LATE_MS = 2.0
+"""A kernel stamp is taken while the server still sends: what lies between is the two processes' scheduling."""
 
 
-class Play(NamedTuple):
-    """One case as it was sent and as it was measured."""
+class Seen(NamedTuple):
+    """One case as it was served and as it was read."""
 
+    stem: str
+    reply: Reply
     expected: dict[str, Any]
-    sent: Exchange
+    exchange: Exchange
     record: Record
 
-    def truth_ns(self, ms: float) -> int:
-        """When the bytes scheduled for `ms` were really written."""
-        times = [at for at, _ in self.expected["schedule_ms_bytes"]]
-        return self.sent.writes[times.index(ms)][0]
+    def wrote_ns(self, ms: float) -> int:
+        """When the bytes scheduled for this moment left."""
+        moments = [at for at, _ in self.reply.pieces()]
+        return self.exchange.writes[moments.index(ms)][0]
+
+    def server_late_ms(self) -> float:
+        """The most by which a write came after its schedule, counted from `sent`."""
+        sent = self.record.sent_ns or 0
+        pairs = zip(self.reply.pieces(), self.exchange.writes, strict=True)
+        return max((wrote - sent) / MS - at for (at, _), (wrote, _) in pairs)
+
+    def holds(self, stamp_ns: int | None, ms: float | None) -> None:
+        """Assert that a stamp stands where the case has it, and right behind the write that it tells of."""
+        if ms is None:
+            assert stamp_ns is None
+            return
+        assert stamp_ns is not None
+        assert self.record.sent_ns is not None
+        assert -0.2 <= (stamp_ns - self.wrote_ns(ms)) / MS <= CLIENT_LATE_MS
+        assert -0.2 <= (stamp_ns - self.record.sent_ns) / MS - ms <= SERVER_LATE_MS + CLIENT_LATE_MS
+
+
+def run_all(folder: Path) -> list[Seen]:
+    """Every case at once, one slot each."""
+    cases = {f"/{stem}": case(stem) for stem in STEMS}
+    supply = [Call(seq=seq, request=request("test", f"/{stem}")) for seq, stem in enumerate(STEMS)]
+    with Replay({path: reply for path, (reply, _) in cases.items()}) as replay:
+        told = order(folder, replay.url, lanes=len(STEMS), ramp_ns=20 * MS, keep_text=True, drain_ns=10 * S)
+        outcome = drive(told, supply)
+    assert outcome.status == 0, outcome.said
+    exchanges = {exchange.path: exchange for exchange in replay.exchanges}
+    assert len(exchanges) == len(replay.exchanges) == len(STEMS) == len(outcome.records)
+    return [
+        Seen(STEMS[record.seq], *cases[f"/{STEMS[record.seq]}"], exchanges[f"/{STEMS[record.seq]}"], record)
+        for record in outcome.records
+    ]
 
 
 @pytest.fixture(scope="module")
-def plays(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, Framing], Play]:
-    replies = [case(stem, framing) for stem, framing in PLAYS]
-
-    def choose(exchange: Exchange) -> Reply:
-        return replies[int(exchange.headers["x-case"])][0]
-
-    def calls() -> Iterator[Call]:
-        for i, (_, expected) in enumerate(replies):
-            yield Call(seq=i, request=request("replay", expected["endpoint"], head=f"X-Case: {i}\r\n"))
-
-    with Replay(choose) as replay:
-        told = order(
-            tmp_path_factory.mktemp("cases"), replay.url, lanes=len(STEMS), requests=len(PLAYS),
-            ramp_ns=50 * MS, drain_ns=20 * S, keep_text=True,
-        )  # fmt: skip
-        outcome = drive(told, calls())
-    assert outcome.status == 0, outcome.said
-    assert len(outcome.records) == len(PLAYS)
-    sent = {int(exchange.headers["x-case"]): exchange for exchange in replay.exchanges}
-    return {PLAYS[r.seq]: Play(replies[r.seq][1], sent[r.seq], r) for r in outcome.records}
+def attempts(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Seen]]:
+    """Runs until one in which the server was on time everywhere; that one is the last."""
+    made: list[dict[str, Seen]] = []
+    while len(made) < TRIES:
+        made.append({seen.stem: seen for seen in run_all(tmp_path_factory.mktemp("cases"))})
+        if all(seen.server_late_ms() <= SERVER_LATE_MS for seen in made[-1].values()):
+            break
+    return made
 
 
-pytestmark = pytest.mark.xdist_group("cases_sse")
-each_play = pytest.mark.parametrize(("stem", "framing"), PLAYS)
+@pytest.fixture(params=STEMS)
+def every(request: pytest.FixtureRequest, attempts: list[dict[str, Seen]]) -> Iterator[list[Seen]]:
+    """One case in all runs."""
+    yield [attempt[request.param] for attempt in attempts]
 
 
-def test_every_case_of_these_dialects_is_here() -> None:
+def test_all_cases_of_the_dialect_are_here() -> None:
     assert [stem[:3] for stem in STEMS] == [
-        "s01", "s02", "s04", "s06", "s07", "s09", "s10", "s13", "s14", "s17", "s25",
-    ]  # fmt: skip
-
-
-@each_play
-def test_outcome(plays: dict[tuple[str, Framing], Play], stem: str, framing: Framing) -> None:
-    expected, _, record = plays[stem, framing]
-    assert (record.outcome, record.status) == (expected["outcome"], expected["status"])
-    assert record.finish_reason == expected["finish_reason"]
-    if "error_contains" in expected:
-        assert record.error == "stream_error"
-        assert expected["error_contains"] in (record.error_detail or "")
-    else:
-        assert (record.error, record.error_detail) == (None, None)
-
-
-@each_play
-def test_times(plays: dict[tuple[str, Framing], Play], stem: str, framing: Framing) -> None:
-    play = plays[stem, framing]
-    expected, sent, record = play
-    assert record.sent_ns is not None
-    assert record.sent_ns <= sent.read_ns
-    for key, stamp in [
-        ("ttft_ms", record.first_token_ns),
-        ("ttfa_ms", record.first_answer_ns),
-        ("last_token_ms", record.last_token_ns),
-        ("end_ms", record.end_ns),
-    ]:
-        if expected[key] is None:
-            assert stamp is None, key
-            continue
-        assert stamp is not None, key
-        assert 0 <= stamp - play.truth_ns(expected[key]) < STAMP_MS * MS, key
-        assert 0 <= (stamp - record.sent_ns) / MS - expected[key] < LATE_MS, key
-    assert record.first_byte_ns is not None
-    assert 0 <= record.first_byte_ns - sent.writes[0][0] < STAMP_MS * MS
-
-
-def test_stamps_are_mostly_those_of_the_writes(plays: dict[tuple[str, Framing], Play]) -> None:
-    off_ms = [
-        (stamp - play.truth_ns(play.expected[key])) / MS
-        for play in plays.values()
-        for key, stamp in [("ttft_ms", play.record.first_token_ns), ("end_ms", play.record.end_ns)]
-        if stamp is not None
+        *("s01", "s02", "s04", "s06", "s07", "s09", "s10", "s13", "s14", "s17", "s25")
     ]
-    assert len(off_ms) == 2 * len(PLAYS) - len(FRAMINGS)  # the whole answer has no first token
-    assert sorted(off_ms)[len(off_ms) // 2] < MOSTLY_MS
-    assert {play.record.stamp_source for play in plays.values()} <= {"kernel", "user"}
 
 
-@each_play
-def test_counts(plays: dict[tuple[str, Framing], Play], stem: str, framing: Framing) -> None:
-    expected, _, record = plays[stem, framing]
-    assert record.token_source == expected["token_source"]
-    if expected["token_source"] == "usage":
-        assert record.output_tokens == expected["completion_tokens"]
-    assert (record.output_tokens is None) == (expected["token_source"] == "none")
-    for name in ("prompt_tokens", "reasoning_tokens", "cached_tokens"):
-        assert getattr(record, name) == expected[name], name
-    assert len(record.frames) == expected["token_events"]
-    if "tokens_per_event" in expected:
-        assert [frame.tokens for frame in record.frames] == expected["tokens_per_event"]
+def test_outcome_and_reason(every: list[Seen]) -> None:
+    for seen in every:
+        record, expected = seen.record, seen.expected
+        assert (record.outcome, record.status) == (expected["outcome"], expected["status"])
+        assert record.finish_reason == expected["finish_reason"]
+        if "error_contains" in expected:
+            assert record.error == "stream_error"
+            assert expected["error_contains"] in (record.error_detail or "")
+        else:
+            assert (record.error, record.error_detail) == (None, None)
 
 
-@each_play
-def test_tpot_and_frame_gaps(plays: dict[tuple[str, Framing], Play], stem: str, framing: Framing) -> None:
-    play = plays[stem, framing]
-    expected, _, record = play
-    assert record.has_tpot == (expected["tpot_ms"] is not None)
-    stamps = [frame.at_ns for frame in record.frames]
-    assert stamps == sorted(stamps)
-    if record.has_tpot:
-        assert record.first_token_ns is not None
+def test_token_counts_and_where_they_come_from(every: list[Seen]) -> None:
+    for seen in every:
+        record, expected = seen.record, seen.expected
+        assert record.token_source == expected["token_source"]
+        if expected["token_source"] == "usage":
+            assert record.output_tokens == expected["completion_tokens"]
+        for name in ("prompt_tokens", "reasoning_tokens", "cached_tokens"):
+            assert getattr(record, name) == expected[name], name
+        assert record.choices == 1
+        assert not record.hidden_tokens
+
+
+def test_text(every: list[Seen]) -> None:
+    for seen in every:
+        record, expected = seen.record, seen.expected
+        assert (record.text or "") == expected["text"]
+        assert (record.reasoning or "") == expected.get("reasoning_text", "")
+        assert (record.tool_arguments or "") == expected.get("tool_arguments", "")
+
+
+def event_moments(reply: Reply) -> list[float]:
+    """The ms at which each event of a stream is complete, by cutting the whole body at its blank lines."""
+    moments, at = [], 0
+    ends = [(ms, sum(len(p) for _, p in reply.pieces()[: i + 1])) for i, (ms, _) in enumerate(reply.pieces())]
+    for block in re.split(rb"(?<=\n\n)|(?<=\r\n\r\n)", reply.body):
+        at += len(block)
+        if re.search(rb"^data", block, re.MULTILINE):
+            moments.append(next(ms for ms, end in ends if end >= at))
+    return moments
+
+
+def test_frames_are_the_events_with_matter(every: list[Seen]) -> None:
+    for seen in every:
+        expected, frames = seen.expected, list(seen.record.frames)
+        assert len(frames) == expected["token_events"]
+        if "tokens_per_event" in expected:
+            assert [frame.tokens for frame in frames] == expected["tokens_per_event"]
+
+
+def test_every_stamp_stands_where_the_case_has_it(every: list[Seen]) -> None:
+    seen = every[-1]
+    assert seen.server_late_ms() <= SERVER_LATE_MS, "the server could not keep to its schedule in any run"
+    record, expected = seen.record, seen.expected
+    assert record.stamp_source == "kernel"
+    seen.holds(record.first_token_ns, expected["ttft_ms"])
+    seen.holds(record.first_answer_ns, expected["ttfa_ms"])
+    seen.holds(record.last_token_ns, expected["last_token_ms"])
+    seen.holds(record.end_ns, expected["end_ms"])
+    seen.holds(record.first_byte_ns, expected["schedule_ms_bytes"][0][0])
+    if expected["token_events"]:
+        moments = event_moments(seen.reply)[expected["first_token_event"] : expected["last_token_event"] + 1]
+        for frame, ms in zip(record.frames, moments, strict=True):
+            seen.holds(frame.at_ns, ms)
+
+
+def test_tpot_and_gaps(every: list[Seen]) -> None:
+    seen = every[-1]
+    record, expected = seen.record, seen.expected
+    assert record.has_tpot is (expected["tpot_ms"] is not None)
+    if expected["tpot_ms"] is not None:
         assert record.last_token_ns is not None
+        assert record.first_token_ns is not None
         assert record.output_tokens is not None
-        assert (stamps[0], stamps[-1]) == (record.first_token_ns, record.last_token_ns)
-        truth_ns = play.truth_ns(expected["last_token_ms"]) - play.truth_ns(expected["ttft_ms"])
-        steps = record.output_tokens - 1
-        tpot_ms = (record.last_token_ns - record.first_token_ns) / steps / MS
-        assert tpot_ms == pytest.approx(truth_ns / steps / MS, abs=STAMP_MS / steps)
-        assert tpot_ms == pytest.approx(expected["tpot_ms"], abs=LATE_MS / steps)
+        tpot_ms = (record.last_token_ns - record.first_token_ns) / MS / (record.output_tokens - 1)
+        assert tpot_ms == pytest.approx(expected["tpot_ms"], abs=(SERVER_LATE_MS + CLIENT_LATE_MS) / 2)
     if "chunk_gaps_ms" in expected:
-        gaps_ms = [(after - before) / MS for before, after in pairwise(stamps)]
-        assert gaps_ms == pytest.approx(expected["chunk_gaps_ms"], abs=LATE_MS)
-
-
-@each_play
-def test_texts(plays: dict[tuple[str, Framing], Play], stem: str, framing: Framing) -> None:
-    expected, _, record = plays[stem, framing]
-    assert record.text == expected["text"]
-    assert record.reasoning == expected.get("reasoning_text")
-    assert record.tool_arguments == expected.get("tool_arguments")
-
-
-def test_a_connection_that_is_kept_is_used_again_and_one_that_closes_is_not(
-    plays: dict[tuple[str, Framing], Play],
-) -> None:
-    """All replies say `Connection: close`: every request had a connection of its own, opened outside its latency."""
-    records = [play.record for play in plays.values()]
-    assert all(record.new_connection and record.connect_ns is not None for record in records)
-    assert len({play.sent.connection for play in plays.values()}) == len(PLAYS)
+        gaps_ms = [(b.at_ns - a.at_ns) / MS for a, b in pairwise(record.frames)]
+        assert gaps_ms == pytest.approx(expected["chunk_gaps_ms"], abs=SERVER_LATE_MS + CLIENT_LATE_MS)
