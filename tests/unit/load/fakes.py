@@ -16,6 +16,7 @@ class FakeLoop:
         self.late_ns = late_ns
         self.readers: dict[int, Callable[..., object]] = {}
         self.turns = 0
+        self._count = 0
         self._soon: list[tuple[Callable[..., object], tuple[Any, ...]]] = []
         self._later: list[tuple[int, int, Callable[..., object], tuple[Any, ...]]] = []
 
@@ -30,7 +31,8 @@ class FakeLoop:
         self._soon.append((callback, args))
 
     def call_later(self, delay: float, callback: Callable[..., object], *args: Any, context: Any = None) -> Any:
-        self._later.append((self.now_ns + round(delay * 1e9) + self.late_ns, len(self._later), callback, args))
+        self._count += 1
+        self._later.append((self.now_ns + round(delay * 1e9) + self.late_ns, self._count, callback, args))
 
     def add_reader(self, fd: Any, callback: Callable[..., object], *args: Any) -> None:
         self.readers[fd] = callback
@@ -48,7 +50,7 @@ class FakeLoop:
             if self._soon:
                 self.now_ns = min(self.now_ns + turn_ns, end_ns)
             else:
-                self.now_ns = min([end_ns, *(at for at, *_ in self._later)])
+                self.now_ns = max(self.now_ns, min([end_ns, *(at for at, *_ in self._later)]))
             due = sorted(timer for timer in self._later if timer[0] <= self.now_ns)
             self._later = [timer for timer in self._later if timer[0] > self.now_ns]
             for _, _, callback, args in due:
