@@ -298,6 +298,8 @@ class LoadLoop:
     def _perhaps_over(self, now: int) -> None:
         if now >= self._stop_ns:
             self._counters[Field.STATE] = State.DRAINING
+        if self._done:  # the last row of all is no new look
+            return
         if now >= self._limit_ns:
             self._cut = self._in_flight > 0
             self._finish(now)
