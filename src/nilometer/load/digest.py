@@ -23,6 +23,7 @@ _NS_PER_S = 1_000_000_000
 _PIECES_PER_LOOK = 16
 """Pieces between two looks at the clock: about 30 us of work."""
 _HEAD_BYTES = 400
+_FIRST_WORDS = (b"data:", b"event:", b"id:", b"retry:")
 _TIMEOUTS = ("timeout_connect", "timeout_first_token", "timeout_idle", "timeout_total")
 _OWN_KINDS = ("connect", "tls", "malformed", *_TIMEOUTS)
 
@@ -179,10 +180,15 @@ class Digest:
             answer=answer,
             whole=x.ending in ("whole", "closed"),
         )
-        broken_off = not self._head or (verdict.error == "malformed" and self._stream is False)
-        if x.ending == "closed" and self._accepted and broken_off:
+        if x.ending == "closed" and self._accepted and self._broken_off(verdict.error):
             return "incomplete", None, None  # nobody said how long it would be: it was closed before its end
         return verdict.outcome, verdict.error, verdict.detail
+
+    def _broken_off(self, error: ErrorKind | None) -> bool:
+        """Whether the body is only the start of one: of JSON, or of the first word of a stream."""
+        if self._stream is False:
+            return not self._head or error == "malformed"
+        return any(word.startswith(self._head) for word in _FIRST_WORDS)
 
 
 class _Stamps:

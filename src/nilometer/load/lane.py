@@ -26,6 +26,8 @@ monotonic_ns = time.monotonic_ns
 
 STREAM_BYTES = 256 * 1024
 """A response longer than this is digested while it comes, so that memory stays bounded."""
+_SILENCE_NS = 50_000_000
+"""After so long without a byte in the middle of a response the connection is looked after, once."""
 _TRUST = 2
 """So often running may a kept connection turn out closed before a lane keeps none any more."""
 GIANT_BYTES = 256 * 1024 * 1024
@@ -63,6 +65,7 @@ class Lane:
         "_number",
         "_pulse",
         "_recvmsg",
+        "_seen_ns",
         "_stale",
         "_watching_write",
         "connect_ns",
@@ -84,6 +87,7 @@ class Lane:
         self._recvmsg: Callable[..., tuple[bytes, list[tuple[int, int, bytes]], int, object]] | None = None
         self._fresh = False
         self._stale = 0
+        self._seen_ns: int | None = None
         self._number = 0
         self._connecting_ns = 0
         self._end_user: int | None = None
@@ -352,6 +356,15 @@ class Lane:
         if not exchange.looked and passed(now, exchange.sent_ns, limits.first_ns):
             return "timeout_first_token"
         return None
+
+    def look_after(self, now: int) -> None:
+        """Read where nothing came for a while: uvloop tells of a reset once, and not if data came just before it."""
+        exchange = self.exchange
+        if exchange is None or exchange.end_user is None or exchange.end_user == self._seen_ns or not self.ready:
+            return
+        if now - exchange.end_user > _SILENCE_NS:
+            self._seen_ns = exchange.end_user
+            self.readable()
 
     def close(self) -> None:
         """Close the connection, if any; the lane can be started again."""

@@ -240,6 +240,8 @@ class LoadLoop:
         counters[Field.CONNECT_FAILURES_IN_A_ROW] = self._failures_in_a_row
         counters[Field.STARVED] = self._supply.starved
         counters[Field.ALIVE_NS] = now
+        for lane in self._lanes:
+            lane.look_after(now)
         if now >= self._next_scan_ns:
             self._scan(now)
         if self._start_ns != NEVER_NS:
