@@ -144,7 +144,12 @@ def drive_here(
     writer = journal.Writer(Path(told.journal))
     counters = Counters(Path(told.counters), create=True)
     load = LoadLoop(
-        loop, told, route or resolve(parse(told.target)), Supply(loop, ours, 64), write or writer.record, counters
+        loop,
+        told,
+        route or resolve(parse(told.target), insecure=told.insecure, proxy=told.proxy),
+        Supply(loop, ours, 64),
+        write or writer.record,
+        counters,
     )
     load.on_done = loop.stop
     load.prepare()
