@@ -17,10 +17,8 @@ from .machine import head, rfc3339
 from .session import error_line
 
 _FAILURE_ROWS = 20
-_SUBJECT_COLUMNS = 16
-"""What 80 columns leave for the service or target where all runs are of one year."""
-_YEAR_COLUMNS = 5
-_DETAIL_COLUMNS = 44
+_WIDTH = 80
+_GAP = 2
 _VERDICT_MARKS = {"admissible": "", "marked": "?", "inadmissible": "!"}
 
 
@@ -57,26 +55,26 @@ def check_object(checked: Checked) -> dict[str, object]:
 
 
 def list_document(rows: list[RunRow], limit: int, archive: str, words: Catalogue) -> Document:
-    """One line a run, within 80 columns. The year shows only where the runs are not all of one."""
+    """One line a run, within 80 columns. Where the runs are not all of one year the date stands alone."""
     if not rows:
         return _lines(words, [words.say("screen.runs.none", archive=archive)])
     same_year = len({_moment(row.started_wall_ns).year for row in rows}) == 1
     legend = [words.say("screen.runs.legend_load"), *_legend(rows, words)]
     if len(rows) == limit:
         legend.append(words.say("screen.runs.older", limit=limit))
-    table = Table(columns=_columns(words), rows=[_row(row, same_year) for row in rows], legend=legend)
+    table = _fitted(_columns(words), [_row(row, same_year) for row in rows], legend)
     return Document(lang=words.lang, blocks=[table])
 
 
 def _row(row: RunRow, same_year: bool) -> list[Cell]:
     return [
         Cell(row.id, _VERDICT_MARKS[row.verdict]),
-        Cell(_moment(row.started_wall_ns).strftime("%m-%d %H:%M" if same_year else "%Y-%m-%d %H:%M")),
+        Cell(_moment(row.started_wall_ns).strftime("%m-%d %H:%M" if same_year else "%Y-%m-%d")),
         Cell(load_of(row)),
-        Cell(units.fixed(row.ttft_p95_ms, 1)),
-        Cell(units.fixed(row.tpot_p95_ms, 1)),
+        Cell(units.rate(row.ttft_p95_ms)),
+        Cell(units.rate(row.tpot_p95_ms)),
         Cell(units.rate(row.output_tokens_per_s)),
-        Cell(_cut(subject_of(row), _SUBJECT_COLUMNS - (0 if same_year else _YEAR_COLUMNS))),
+        Cell(subject_of(row)),
     ]
 
 
@@ -122,6 +120,20 @@ def subject_of(row: RunRow) -> str:
     return " · ".join(part for part in (row.service or target, row.model) if part)
 
 
+def _fitted(heads: list[Column], rows: list[list[Cell]], legend: list[str]) -> Table:
+    """A table whose last column is cut to what 80 columns leave."""
+    taken = sum(_columns_of(head, [row[i] for row in rows]) + _GAP for i, head in enumerate(heads[:-1]))
+    room = max(_WIDTH - taken, columns(heads[-1].title))
+    return Table(columns=heads, rows=[[*row[:-1], Cell(_cut(row[-1].text, room))] for row in rows], legend=legend)
+
+
+def _columns_of(head: Column, cells: list[Cell]) -> int:
+    """How wide a column stands, its figures aligned on the point and its marks behind them."""
+    parts = [cell.text.partition(".") if head.align == "decimal" else (cell.text, "", "") for cell in cells]
+    body = max(columns(whole) for whole, _, _ in parts) + max(columns(mark + rest) for _, mark, rest in parts)
+    return max(body, columns(head.title), columns(head.unit)) + max(columns(cell.mark) for cell in cells)
+
+
 def _cut(text: str, width: int) -> str:
     """At most `width` columns, `…` where something was cut off."""
     if columns(text) <= width:
@@ -138,16 +150,13 @@ def failure_document(run: Run, failures: Failures, words: Catalogue) -> Document
     told = words.say("screen.runs.failures", run=run.id, failed=failures.failed, records=failures.records)
     more = len(failures.kinds) - _FAILURE_ROWS
     legend = [words.say("screen.runs.failure_more", n=more)] if more > 0 else []
-    table = Table(
-        columns=[
-            Column("n", "right"),
-            Column(words.say("screen.runs.failure_at"), "left", words.say("screen.runs.failure_from")),
-            Column(words.say("screen.runs.failure_kind"), "left"),
-            Column(words.say("screen.runs.failure_detail"), "left"),
-        ],
-        rows=[_failure_row(failure) for failure in failures.kinds[:_FAILURE_ROWS]],
-        legend=legend,
-    )
+    heads = [
+        Column("n", "right"),
+        Column(words.say("screen.runs.failure_at"), "left", words.say("screen.runs.failure_from")),
+        Column(words.say("screen.runs.failure_kind"), "left"),
+        Column(words.say("screen.runs.failure_detail"), "left"),
+    ]
+    table = _fitted(heads, [_failure_row(failure) for failure in failures.kinds[:_FAILURE_ROWS]], legend)
     return Document(lang=words.lang, blocks=[Lead(text=told, tone="trouble"), table])
 
 
@@ -158,7 +167,7 @@ def _failure_row(failure: Failure) -> list[Cell]:
         Cell(units.count(failure.n)),
         Cell(first if first == last else f"{first}..{last}"),
         Cell(failure.error or failure.outcome),
-        Cell(_cut(detail, _DETAIL_COLUMNS)),
+        Cell(detail),
     ]
 
 

@@ -1,0 +1,144 @@
+"""`nilo runs` as a user calls it: output, machine form, exit codes."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from tests.unit.archive.samples import make_record, make_records, make_run
+
+from nilometer.archive.sqlite import SqliteArchive
+from nilometer.cli.runs import command
+
+
+@pytest.fixture
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An archive with two runs whose ids begin alike; one has failures and a tag. No journals lie about."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    path = tmp_path / "archive.sqlite"
+    monkeypatch.setenv("NILO_ARCHIVE", f"sqlite:///{path}")
+    failed = make_record(3, outcome="error", error="http_5xx", status=503, error_detail="no slot")
+    with SqliteArchive(path) as archive:
+        archive.put(make_run(), [*make_records(3), failed])
+        archive.put(make_run("k3v9aaaaaaaa", group="g"), make_records(2))
+        archive.tag("base", make_run().id)
+    return path
+
+
+def nilo_runs(*arguments: str) -> Result:
+    result = CliRunner().invoke(command, [*arguments, "--lang", "en"])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+def machine(*arguments: str) -> dict[str, Any]:
+    result = nilo_runs(*arguments, "--json")
+    assert result.exit_code == 0
+    found: dict[str, Any] = json.loads(result.stdout)
+    return found
+
+
+def test_list(path: Path) -> None:
+    told = nilo_runs("list").stdout
+    assert "k3v9aaaaaaaa" in told
+    assert "k3v9c2mq7x1d" in told
+    found = machine("list", "--limit", "1")
+    assert (found["kind"], [run["run"] for run in found["runs"]]) == ("runs", ["k3v9aaaaaaaa"])
+    assert [run["run"] for run in machine("list", "--group", "g")["runs"]] == ["k3v9aaaaaaaa"]
+    assert machine("list", "--service", "nobody")["runs"] == []
+
+
+def test_the_archive_option_comes_before_the_environment(path: Path, tmp_path: Path) -> None:
+    assert machine("list", "--archive", str(tmp_path / "other.sqlite"))["runs"] == []
+
+
+def test_show_is_the_report_and_the_summary_object(path: Path) -> None:
+    told = nilo_runs("show", "base").stdout
+    assert "480" in told
+    assert "http://127.0.0.1:8000/v1" in told
+    found = machine("show", "k3v9c")
+    assert (found["kind"], found["run"], found["latency_ms"]["ttft"]["p95"]) == ("run", "k3v9c2mq7x1d", 480.125)
+
+
+def test_show_errors(path: Path) -> None:
+    assert "503 no slot" in nilo_runs("show", "base", "--errors").stdout
+    found = machine("show", "base", "--errors")
+    assert found["kind"] == "run"
+    assert [(kind["error"], kind["n"]) for kind in found["failed_requests"]] == [("http_5xx", 1)]
+    assert machine("show", "k3v9a", "--errors")["failed_requests"] == []
+
+
+def test_a_machine_form_is_written_beside_the_screen(path: Path, tmp_path: Path) -> None:
+    result = nilo_runs("show", "base", "--json-file", str(tmp_path / "out.json"))
+    assert "480" in result.stdout
+    assert json.loads((tmp_path / "out.json").read_text())["run"] == "k3v9c2mq7x1d"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "slug"),
+    [
+        (("show", "nope"), "run_unknown"),
+        (("show", "k3v9"), "run_ambiguous"),
+        (("rm", "nope"), "run_unknown"),
+        (("list", "--archive", "postgresql://u:geheim@db/a"), "archive_scheme_unsupported"),
+    ],
+)
+def test_what_cannot_be_done_as_written_is_one_line_and_exit_2(path: Path, arguments: tuple[str], slug: str) -> None:
+    result = nilo_runs(*arguments)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert len(result.stderr.splitlines()) == 1
+    assert f"({slug})" in result.stderr
+    assert "geheim" not in result.stderr
+
+
+def test_candidates_are_listed(path: Path) -> None:
+    told = nilo_runs("show", "k3v9").stderr
+    assert "k3v9aaaaaaaa" in told
+    assert "k3v9c2mq7x1d" in told
+
+
+def test_an_archive_that_cannot_be_opened_is_exit_3(path: Path) -> None:
+    path.write_bytes(b"no database at all, long enough to be looked at " * 40)
+    result = nilo_runs("list")
+    assert result.exit_code == 3
+    assert "(archive_unreadable)" in result.stderr
+
+
+def test_rm_says_what_it_removed(path: Path) -> None:
+    told = " ".join(nilo_runs("rm", "base", "k3v9c", "k3v9a").stdout.split())
+    assert told.count("k3v9c2mq7x1d") == 1
+    assert "4 records" in told
+    assert "base" in told
+    assert "k3v9aaaaaaaa" in told
+    assert machine("list")["runs"] == []
+
+
+def test_rm_removes_nothing_where_one_is_unknown(path: Path) -> None:
+    assert nilo_runs("rm", "base", "nope").exit_code == 2
+    assert len(machine("list")["runs"]) == 2
+
+
+def test_rm_has_a_machine_form(path: Path) -> None:
+    assert [run["run"] for run in machine("rm", "latest")["removed"]] == ["k3v9aaaaaaaa"]
+
+
+def test_check_of_a_whole_archive(path: Path) -> None:
+    assert nilo_runs("check").stdout.startswith("All whole: 2 runs, 6 records")
+    assert machine("check")["checked"] == {"runs": 2, "records": 6}
+
+
+def test_check_of_a_damaged_archive_is_exit_3(path: Path) -> None:
+    db = sqlite3.connect(path)
+    with db:
+        db.execute("DELETE FROM record_segment WHERE run = 'k3v9aaaaaaaa'")
+    db.close()
+    result = nilo_runs("check", "--json")
+    assert result.exit_code == 3
+    assert [problem["params"]["run"] for problem in json.loads(result.stdout)["problems"]] == ["k3v9aaaaaaaa"]
+    assert "(run_damaged)" in nilo_runs("check").stdout
