@@ -157,7 +157,7 @@ def main() -> int:
     """Write the pages, or with --check list those that are not as they should be: exit 1."""
     wanted = pages()
     stale = [path for path, text in wanted.items() if not path.is_file() or path.read_text("utf-8") != text]
-    stale += [path for path in FOLDER.glob("*.md") if path not in wanted]
+    stale += [path for path in FOLDER.glob("*.md") if path not in wanted and not path.name.startswith("README")]
     if "--check" in sys.argv[1:]:
         sys.stdout.writelines(f"stale: {path.name}\n" for path in sorted(stale))
         return 1 if stale else 0

@@ -106,6 +106,17 @@ def test_errors_over_the_limit_are_exit_4_and_listed(env: Env) -> None:
     assert "http_429" in shown.stdout
 
 
+def test_a_request_that_the_server_took_and_dropped_is_not_sent_again(env: Env) -> None:
+    """Also on a kept connection, where it looks much like a connection that was closed before."""
+    with launched(Script(models=("m",), ttft_ms=5, gap_ms=1, faults=[parse_fault("drop:30%")])) as server:
+        words = ("--no-probe", "--model", "m", "--requests", "60", "--warmup", "0", "--max-error-rate", "100%")
+        run = measured(env, server.url, "-c", "2", *words, *QUICK[4:])
+        truth = [line.outcome for line in server.truth() if "completions" in line.path]
+    assert len(truth) == 60
+    assert run["requests"]["incomplete"] == truth.count("incomplete") > 5
+    assert run["requests"]["ok"] == truth.count("ok")
+
+
 def test_like_repeats_the_spec_with_other_prompts(env: Env, mock: Mock) -> None:
     first = measured(env, mock.url, "-c", "2", *QUICK, "--slo", "ttft_p95<=5s")
     mock.clear_truth()

@@ -35,6 +35,7 @@ class Approach(NamedTuple):
     api: str
     calls: Iterator[Call]
     mean_e2e_s: float | None
+    keeps_connections: bool | None
     mean_input_tokens: float
     mean_output_tokens: float
     engine: EngineFacts
@@ -77,6 +78,7 @@ def approach(spec: Spec, headers: Headers, *, address: str, salt: str, on_step: 
         api=found.api,
         calls=made,
         mean_e2e_s=found.mean_e2e_s,
+        keeps_connections=found.keeps_connections,
         mean_input_tokens=inputs.mean(),
         mean_output_tokens=outputs.mean(),
         engine=found.engine,

@@ -22,6 +22,9 @@ class Way(Protocol):
     @property
     def mean_e2e_s(self) -> float | None: ...
 
+    @property
+    def keeps_connections(self) -> bool | None: ...
+
 
 class Share(NamedTuple):
     """One worker's files."""
@@ -49,6 +52,7 @@ def orders(spec: Spec, way: Way, shares: list[Share], *, keep_text: bool) -> lis
             limits=limits(spec.timeouts),
             insecure=spec.http.insecure,
             proxy=spec.http.proxy,
+            keep_alive=way.keeps_connections is not False,
             keep_text=keep_text,
         )
         for i, share in enumerate(shares)

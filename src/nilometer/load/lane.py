@@ -20,6 +20,7 @@ from nilometer.net.route import Route
 
 from .exchange import Exchange
 from .order import Limits
+from .overdue import limit_passed, passed
 from .pulse import LATE_NS, Pulse
 
 monotonic_ns = time.monotonic_ns
@@ -28,6 +29,8 @@ STREAM_BYTES = 256 * 1024
 """A response longer than this is digested while it comes, so that memory stays bounded."""
 _SILENCE_NS = 50_000_000
 """After so long without a byte in the middle of a response the connection is looked after, once."""
+_RESET_LOOK_S, _RESET_LOOKS = 0.005, 4
+"""A server that closes while a request lies unread resets the connection, some time after its end of file."""
 _TRUST = 2
 """So often running may a kept connection turn out closed before a lane keeps none any more."""
 GIANT_BYTES = 256 * 1024 * 1024
@@ -35,12 +38,13 @@ GIANT_BYTES = 256 * 1024 * 1024
 
 
 class Host(Protocol):
-    """What a lane needs of the loop it lives in."""
+    """The loop, as its lanes see it."""
 
     loop: AbstractEventLoop
     route: Route
     pulse: Pulse
     resent: int
+    keep_alive: bool
 
     def opened(self, lane: Lane) -> None: ...
 
@@ -86,7 +90,7 @@ class Lane:
         self._watching_write = False
         self._recvmsg: Callable[..., tuple[bytes, list[tuple[int, int, bytes]], int, object]] | None = None
         self._fresh = False
-        self._stale = 0
+        self._stale = 0 if host.keep_alive else _TRUST
         self._seen_ns: int | None = None
         self._number = 0
         self._connecting_ns = 0
@@ -94,8 +98,6 @@ class Lane:
         self._end_kernel = NO_STAMP
         self.connect_ns: int | None = None
         self.tls_ns: int | None = None
-
-    # -- opening ------------------------------------------------------------------------------------------------------
 
     def open(self) -> None:
         """Start connecting; `ready` turns true when requests may be sent."""
@@ -161,8 +163,6 @@ class Lane:
         else:
             self._host.opened(self)  # tried: it will be tried again when there is something to send
 
-    # -- sending ------------------------------------------------------------------------------------------------------
-
     def start(self, exchange: Exchange, at_once: bool) -> None:
         """Send a request, on the open connection where there still is one.
 
@@ -213,8 +213,6 @@ class Lane:
             exchange.sent_end_ns = monotonic_ns()
             self._host.loop.remove_writer(self._fd)
             self._watching_write = False
-
-    # -- receiving ----------------------------------------------------------------------------------------------------
 
     def readable(self) -> None:  # noqa: C901, PLR0912 - runs for every event: a call more would be paid for each
         """Read once: stamp, keep, and see whether the response is whole."""
@@ -284,10 +282,36 @@ class Lane:
             self._host.grown(exchange)
 
     def _closed_by_peer(self) -> None:
+        exchange, connection = self.exchange, self.connection
+        if exchange is not None and connection is not None and self._may_be_stale(exchange) and connection.was_taken():
+            self._unwatch()
+            self._await_reset(exchange, _RESET_LOOKS)
+        else:
+            self._end_by_peer()
+
+    def _await_reset(self, exchange: Exchange, looks: int) -> None:
+        """A kept connection was closed without a byte: a reset after it says that the request lay there unread."""
+        if self.exchange is not exchange or self.connection is None:
+            return  # given up meanwhile
+        if not self.connection.was_taken():
+            self._end_by_peer()
+        elif looks:
+            self._host.loop.call_later(_RESET_LOOK_S, self._await_reset, exchange, looks - 1)
+        else:
+            self._stale += 1
+            self.close()
+            self._finish("cut", None)
+
+    def _end_by_peer(self) -> None:
         by_close = self._inbox.ends_by_close
         self.close()
         if self.exchange is not None and not self._sent_in_vain(self.exchange):
             self._finish("closed" if by_close else "cut", None)
+
+    @staticmethod
+    def _may_be_stale(exchange: Exchange) -> bool:
+        """Whether the connection was a kept one on which nothing has been answered yet."""
+        return not exchange.new_connection and exchange.first_user is None
 
     def _broken(self, fault: OSError) -> None:
         self.close()
@@ -298,18 +322,17 @@ class Lane:
         """Whether a kept connection was closed by the server before it saw the request; then it goes out on a new one.
 
         Servers close kept connections whenever they like, some after every stream although they offered to keep them.
-        The request was not taken, so this is no second try (RFC 9112, 9.3.1); it is counted all the same. A lane that
-        meets it twice running closes its connections itself from then on.
+        The request was not taken, so this is no second try (RFC 9112, 9.3.1); it is counted all the same. A server that
+        took the request and then closed has failed it. A lane that meets a closed connection twice running closes its
+        connections itself from then on.
         """
-        if exchange.new_connection or exchange.first_user is not None:
+        if not self._may_be_stale(exchange):
             return False
         self._stale += 1
         self._host.resent += 1
         exchange.sent_ns = exchange.sent_end_ns = None
         self.open()
         return True
-
-    # -- ending -------------------------------------------------------------------------------------------------------
 
     def abort(self, ending: str, detail: str | None = None) -> None:
         """End the request on its way from our side, or the opening ahead of one; the connection goes with it."""
@@ -343,19 +366,13 @@ class Lane:
     def overdue(self, now: int, limits: Limits) -> ErrorKind | None:
         """Which limit the request on its way has passed, or the connection that is opened ahead; None: none."""
         exchange = self.exchange
-        if exchange is None or exchange.sent_ns is None:
-            opening = self.connection is not None and not self.ready
-            if opening and passed(now, self._connecting_ns, limits.connect_ns):
-                return "timeout_connect"
-            late = exchange is not None and passed(now, exchange.started_ns, limits.total_ns)
-            return "timeout_total" if late else None
-        if passed(now, exchange.sent_ns, limits.total_ns):
-            return "timeout_total"
-        if exchange.first_user is not None and passed(now, exchange.end_user, limits.idle_ns):
-            return "timeout_idle"
-        if not exchange.looked and passed(now, exchange.sent_ns, limits.first_ns):
-            return "timeout_first_token"
-        return None
+        if exchange is not None and exchange.sent_ns is not None:
+            return limit_passed(exchange, now, limits)
+        opening = self.connection is not None and not self.ready
+        if opening and passed(now, self._connecting_ns, limits.connect_ns):
+            return "timeout_connect"
+        late = exchange is not None and passed(now, exchange.started_ns, limits.total_ns)
+        return "timeout_total" if late else None
 
     def look_after(self, now: int) -> None:
         """Read where nothing came for a while: uvloop tells of a reset once, and not if data came just before it."""
@@ -382,7 +399,3 @@ class Lane:
             self._host.loop.remove_writer(self._fd)
             self._watching_write = False
         self._fd = -1
-
-
-def passed(now: int, since: int | None, limit_ns: int | None) -> bool:
-    return since is not None and limit_ns is not None and now - since > limit_ns

@@ -64,6 +64,7 @@ class LoadLoop:
         self._started = 0
         self._connections = 0
         self.resent = 0
+        self.keep_alive = order.keep_alive
         self._failures_in_a_row = 0
         self._next_scan_ns = 0
         self._start_ns = self._measured_ns = self._stop_ns = NEVER_NS

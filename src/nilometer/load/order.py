@@ -40,6 +40,8 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     limits: Limits = Limits()
     insecure: bool = False
     proxy: str | None = None
+    keep_alive: bool = True
+    """Whether a connection serves more than one request."""
     keep_text: bool = False
 
 

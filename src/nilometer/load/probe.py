@@ -25,7 +25,7 @@ from .probe_courier import Courier
 from .probe_facts import choose, facts, served
 from .probe_length import SAMPLE, Trial, ask, attempt, counter, measure, read_corpus, template_tokens
 from .probe_talk import FEW_TOKENS, Settled, Talk, apis, open_talk, settle
-from .probe_terms import Terms, bodies, wanted_length_fields
+from .probe_terms import Terms, bodies, body, wanted_length_fields
 
 READY_S = 60.0
 TIMEOUT_S = 120.0
@@ -53,6 +53,7 @@ class ProbeResult(msgspec.Struct, frozen=True, kw_only=True):
     findings: tuple[Finding, ...] = ()
     requests: int = 0
     waited_s: float = 0.0
+    keeps_connections: bool | None = None
 
     @property
     def api(self) -> str:
@@ -97,6 +98,7 @@ def probe(
     talk = opened.talk
     settled = settle(talk, opened.terms)
     engine, model = facts(courier, there, name)
+    keeps = courier.keeps(talk.path(settled.terms), body(spec, settled.terms, SAMPLE, FEW_TOKENS, stream=spec.stream))
     on_step("lengths")
     found = _lengths(talk, settled.terms, inputs, outputs, engine.context_tokens, text)
     per_token_s = _per_token_s(settled, found.short_s)
@@ -111,7 +113,15 @@ def probe(
         output_tokens_per_s=None if per_token_s is None else 1 / per_token_s,
         engine=engine,
         model=msgspec.structs.replace(model, id=name or found.answered_as),
-        findings=(*_waited(courier), *opened.findings, *settled.findings, *found.findings, *found.trial.findings),
+        keeps_connections=keeps,
+        findings=(
+            *_waited(courier),
+            *_not_kept(keeps),
+            *opened.findings,
+            *settled.findings,
+            *found.findings,
+            *found.trial.findings,
+        ),
         requests=courier.requests,
         waited_s=courier.waited_s,
     )
@@ -175,6 +185,10 @@ def _mean_e2e_s(prompt_s: float | None, per_token_s: float | None, outputs: Dist
     if prompt_s is None:
         return None
     return prompt_s + (per_token_s or 0.0) * max(0.0, outputs.mean() - 1)
+
+
+def _not_kept(keeps: bool | None) -> list[Finding]:
+    return [Finding(slug="connection_not_kept", kind="note", severity="low")] if keeps is False else []
 
 
 def _waited(courier: Courier) -> list[Finding]:

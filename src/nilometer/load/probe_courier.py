@@ -17,6 +17,8 @@ from nilometer.wire.frame import complaint
 BUSY = frozenset({429, 502, 503})
 PAUSE_S = 0.5
 LONGEST_PAUSE_S = 10.0
+LINGER_S = 0.2
+"""A server that closes kept connections does so at once, a busy one a little later."""
 GLANCE_S = 15.0
 """Enough for what no model has to answer: lists and facts."""
 Fetch = Callable[..., Response]
@@ -70,11 +72,19 @@ class Courier:
             return None
         return response if response.status == 200 else None
 
+    def keeps(self, path: str, body: bytes) -> bool | None:
+        """Whether the server keeps a connection after such a request; None where it did not answer it."""
+        try:
+            response = self._once(path, body, linger_s=LINGER_S)
+        except TargetError:
+            return None
+        return response.kept if response.status == 200 else None
+
     def shown(self, path: str) -> str:
         """The address of `path` as it may be printed."""
         return mask_url(self.endpoint.url(path))
 
-    def _once(self, path: str, body: bytes | None) -> Response:
+    def _once(self, path: str, body: bytes | None, **more: float) -> Response:
         self.requests += 1
         headers = {"Accept": "*/*", **self._headers}
         if body is not None:
@@ -87,6 +97,7 @@ class Courier:
             timeout_s=min(self._timeout_s, GLANCE_S) if body is None else self._timeout_s,
             insecure=self._http.insecure,
             proxy=self._http.proxy,
+            **more,
         )
 
     def _pause(self, path: str, response: Response) -> None:

@@ -134,7 +134,7 @@ def _load(summary: Summary, spec: Spec, phases: Phases, health: Health) -> Itera
         step_ms = _largest_step_ms(health)
         yield _finding("clock_stepped", Evidence(name="wall_step", value=step_ms, unit="ms"), n=health.wall_steps)
     if health.resent:
-        yield _finding("connection_not_kept", n=health.resent)
+        yield _finding("connection_not_kept", Evidence(name="requests_resent", value=health.resent))
 
 
 def _failures(summary: Summary) -> Iterator[Evidence]:

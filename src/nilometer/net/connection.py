@@ -10,6 +10,7 @@ import errno
 import os
 import socket
 import ssl
+import struct
 import sys
 from collections.abc import Callable
 from enum import IntEnum
@@ -24,6 +25,11 @@ ANCILLARY_BYTES = socket.CMSG_SPACE(_STAMP_BYTES) if hasattr(socket, "CMSG_SPACE
 NO_STAMP = b"\xff" * _STAMP_BYTES
 """In place of a kernel stamp that was not there: both halves of the timespec are -1."""
 _TUNNEL_LIMIT = 16384
+_TCP_INFO_BYTES = 104
+_TCP_CLOSE = 7
+_UNACKED = struct.Struct("=I")
+_UNACKED_AT = 24
+"""Linux, struct tcp_info in linux/tcp.h: the state is its first byte, tcpi_unacked its fifth u32 after 8 bytes."""
 
 
 class Want(IntEnum):
@@ -237,6 +243,18 @@ class Connection:
             self._unsent += self._outgoing.read()
         if self._unsent:
             self.flush()
+
+    def was_taken(self) -> bool:
+        """Whether the peer acknowledged all that was sent and ended in good order: then it had the request.
+
+        False after a reset, or with bytes that were never acknowledged: it had closed before they came. Where the
+        platform does not tell (no TCP_INFO), False.
+        """
+        if not sys.platform.startswith("linux"):
+            return False
+        info = self.sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO_BYTES)
+        (unacknowledged,) = _UNACKED.unpack_from(info, _UNACKED_AT)
+        return info[0] != _TCP_CLOSE and unacknowledged == 0
 
     def idle_closed(self) -> bool:
         """Whether the peer has closed (or spoken on) a connection on which nothing is asked."""

@@ -29,6 +29,8 @@ class Response(NamedTuple):
     headers: dict[str, str]
     body: bytes
     elapsed_ns: int
+    kept: bool | None = None
+    """Whether the connection was still open `linger_s` after the answer; None where that was not looked at."""
 
 
 class _Deadline:
@@ -55,9 +57,11 @@ def fetch(
     insecure: bool = False,
     proxy: str | None = None,
     limit_bytes: int = 16 << 20,
+    linger_s: float = 0.0,
 ) -> Response:
     """Ask once and wait for the whole answer; nothing is retried, no redirect followed.
 
+    With `linger_s` it stays on the connection so long afterwards, to see whether the server keeps it.
     Raises TargetError: `connect_refused`, `name_unknown`, `tls_failed`, `timeout`, `connection_cut`, `not_http`,
     `answer_too_large`.
     """
@@ -69,9 +73,18 @@ def fetch(
     connection = _connect(route, deadline, mask_url(url))
     try:
         inbox = _exchange(connection, request, deadline, limit_bytes, mask_url(url))
+        elapsed_ns = time.monotonic_ns() - start_ns
+        kept = inbox.keep_alive and not _ends_within(connection, linger_s) if linger_s else None
     finally:
         connection.close()
-    return Response(inbox.status or 0, inbox.headers, b"".join(inbox.pieces), time.monotonic_ns() - start_ns)
+    return Response(inbox.status or 0, inbox.headers, b"".join(inbox.pieces), elapsed_ns, kept)
+
+
+def _ends_within(connection: Connection, seconds: float) -> bool:
+    """Whether the peer ends the connection, on which nothing is asked, within this time."""
+    poll = select.poll()
+    poll.register(connection.fileno(), select.POLLIN)
+    return bool(poll.poll(seconds * 1_000)) and connection.idle_closed()
 
 
 def request_bytes(route: Route, method: str, path: str, headers: Mapping[str, str], body: bytes | None) -> bytes:

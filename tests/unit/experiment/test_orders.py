@@ -17,6 +17,7 @@ class Way(NamedTuple):
     address: str = "http://127.0.0.1:9"
     api: str = "chat"
     mean_e2e_s: float | None = 2.0
+    keeps_connections: bool | None = None
 
 
 def spec_of(**load: object) -> Spec:

@@ -54,6 +54,7 @@ class Target(msgspec.Struct, kw_only=True):
         timeout_s: float = 10.0,
         insecure: bool = False,
         proxy: str | None = None,
+        linger_s: float = 0.0,
     ) -> Response:
         """As `net.fetch.fetch`."""
         path = urlsplit(url).path
