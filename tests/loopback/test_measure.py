@@ -96,6 +96,27 @@ def test_slo_missed_is_exit_1_and_met_is_0(env: Env, mock: Mock) -> None:
     assert nilo(env, *words, "--slo", "ttft_p95<=5s").returncode == 0
 
 
+def test_an_slo_that_cannot_be_measured_is_undecided(env: Env, mock: Mock) -> None:
+    done = nilo(env, "measure", mock.url, "--no-stream", *QUICK, "--slo", "ttft_p95<=500ms")
+    assert done.returncode == 5, done.stderr
+
+
+def test_several_workers_share_the_load(env: Env, mock: Mock) -> None:
+    run = measured(env, mock.url, "-c", "4", "--workers", "2", "--requests", "30", "--warmup", "0", *QUICK[4:])
+    assert run["requests"]["ok"] == 30
+
+
+def test_ctrl_c_before_the_load_leaves_at_once(env: Env) -> None:
+    with launched(Script(models=("m",), faults=[parse_fault("mute:100%")])) as server:
+        command = [sys.executable, "-m", "nilometer", "measure", server.url]
+        with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
+            time.sleep(2.5)
+            child.send_signal(signal.SIGINT)
+            child.communicate(timeout=5)
+        assert child.returncode == 130
+    assert journals(env) == []
+
+
 def test_errors_over_the_limit_are_exit_4_and_listed(env: Env) -> None:
     with launched(Script(models=("m",), ttft_ms=20, gap_ms=2, faults=[parse_fault("http_429:50%")])) as server:
         done = nilo(env, "measure", server.url, "--no-probe", "--model", "m", *QUICK)
@@ -210,6 +231,10 @@ def test_no_secret_gets_into_anything_kept_or_shown(env: Env, tmp_path: Path) ->
         (("URL", "--archive", "sqlite:////proc/nowhere/a"), 3, "/proc/nowhere"),
         (("URL", "--like", "nosuch"), 2, "nosuch"),
         (("URL", "-c", "0"), 2, "-c"),
+        (("URL", "-c", "1", "--workers", "2"), 2, "--workers 1"),
+        (("URL", "--window", "10..20", "--duration", "4s"), 2, "10..20"),
+        (("URL", "--arrivals", "sometimes"), 2, "sometimes"),
+        (("URL", "--json-file", "/nowhere/x.json"), 2, "/nowhere/x.json"),
         (("URL", "--bogus"), 2, "--bogus"),
         (("URL", "-c", "99999"), 2, "ulimit"),
     ],

@@ -121,11 +121,16 @@ def _repeat(
 
 @contextmanager
 def interrupts() -> Iterator[Stop]:
-    """Ctrl-C (or SIGTERM) once: drain what is in flight; twice: cancel it. The handlers are put back on leaving."""
+    """Ctrl-C (or SIGTERM) once: drain what is in flight; twice: cancel it; before the load: leave.
+
+    The handlers are put back on leaving.
+    """
     stop = Stop()
 
     def asked(_number: int, _frame: FrameType | None) -> None:
         stop.asked += 1
+        if not stop.under_load:
+            raise KeyboardInterrupt
 
     before = {number: signal.signal(number, asked) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
@@ -161,7 +166,7 @@ def show(runs: Sequence[Run], group: str | None, session: Session, *, archived: 
 
 
 def exit_code(runs: Sequence[Run], session: Session) -> int:
-    """The first that applies of 130, 3, 4, 1, 0 over all runs; a lost target or a dead worker is said on stderr."""
+    """The first that applies of 130, 3, 4, 5, 1, 0 over all runs; a lost target or a dead worker is said on stderr."""
     if any(run.phases.interrupted and run.health.death is None for run in runs):
         return 130
     for run in runs:
@@ -171,7 +176,8 @@ def exit_code(runs: Sequence[Run], session: Session) -> int:
             return fault.exit_code
     if any(run.verdict == "inadmissible" for run in runs):
         return 4
-    return 1 if any(_missed(run) for run in runs) else 0
+    held = [met for run in runs for met in _held(run)]
+    return 5 if None in held else 1 if False in held else 0
 
 
 def _fault(run: Run) -> NiloError | None:
@@ -182,6 +188,7 @@ def _fault(run: Run) -> NiloError | None:
     return lost(run)
 
 
-def _missed(run: Run) -> bool:
+def _held(run: Run) -> list[bool | None]:
+    """Whether each bound of the SLO was met; None where it could not be measured, which is no answer."""
     bounds = slo.parse(run.spec.slo) if run.spec.slo else []
-    return any(held.met is False for held in slo.met(bounds, run.summary))
+    return [held.met for held in slo.met(bounds, run.summary)]

@@ -103,6 +103,7 @@ def check_command(session: Session) -> None:
     from .run_screens import check_document, check_object
 
     with open_archive(session.archive_url) as archive:
+        unreadable = 0
         for found in recover(journal_folder(), archive):
             if isinstance(found, Run):
                 session.tell(
@@ -110,8 +111,9 @@ def check_command(session: Session) -> None:
                 )
             else:
                 session.fail(found)
+                unreadable += 1
         checked = archive.check()
     path = str(location(session.archive_url))
     session.emit(check_object(checked), lambda: session.render(check_document(checked, path, session.words)))
-    if checked.problems:
+    if checked.problems or unreadable:
         sys.exit(3)

@@ -41,6 +41,14 @@ class Session:
         if not self.json:
             click.echo(human())
 
+    def check_outputs(self) -> None:
+        """Refuse a --json-file that cannot be written before anything is done; slug `file_unwritable`."""
+        if self.json_file:
+            try:
+                open(self.json_file, "a", encoding="utf-8").close()
+            except OSError as fault:
+                raise SpecError("file_unwritable", file=self.json_file, detail=fault.strerror or str(fault)) from None
+
     def tell(self, line: str) -> None:
         """One line of progress or warning on stderr; silent with -q."""
         if not self.quiet:
@@ -92,6 +100,7 @@ def shared_options(command: Command) -> Command:
         names = ("lang", "json", "json_file", "quiet", "archive")
         session = Session(**{name: kwargs.pop(name) for name in names})
         try:
+            session.check_outputs()
             return command(*args, session=session, **kwargs)
         except NiloError as error:
             session.fail(error)

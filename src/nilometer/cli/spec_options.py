@@ -134,6 +134,7 @@ def _choose_loop(load: dict[str, Any], given: dict[str, Any]) -> None:
 
 
 def _lay_over(tree: dict[str, Any], given: dict[str, Any]) -> None:
+    _take_out(tree.setdefault("load", {}), given)
     for name, path in _AT.items():
         value = given.get(name)
         if value is None or value is False or (name == "ramp" and value == "auto"):
@@ -151,6 +152,14 @@ def _lay_over(tree: dict[str, Any], given: dict[str, Any]) -> None:
         _put(tree, ("labels", "extra", key), value)
     for key, _ in given.get("headers", ()):
         _put(tree, ("http", "headers", key), "***")
+
+
+def _take_out(load: dict[str, Any], given: dict[str, Any]) -> None:
+    """What an option replaces without standing in its place."""
+    if given.get("ramp") == "auto":
+        load.pop("ramp_s", None)
+    if given.get("duration") is not None and given.get("requests") is None:
+        load.pop("requests", None)
 
 
 def _put(tree: dict[str, Any], path: tuple[str, ...], value: Any) -> None:
@@ -193,6 +202,9 @@ def _text(path: str) -> str:
 def headers_given(spec: Spec, given: dict[str, Any], environment: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
     """The real header values, kept out of the Spec: --header, TOML headers, the API key of --api-key-env."""
     headers = {**spec.http.headers, **dict(given.get("headers", ()))}
+    masked = next((name for name, value in headers.items() if value == "***"), None)
+    if masked is not None:
+        raise SpecError("header_masked", header=masked)
     if spec.http.api_key_env:
         key = environment.get(spec.http.api_key_env)
         if key is None:

@@ -26,12 +26,14 @@ Headers = tuple[tuple[str, str], ...]
 class Approach(NamedTuple):
     """All that a load test needs to know of its target.
 
-    `spec` has the model and the API filled in and no secret in it; `address` is where the workers send.
+    `spec` has the model and the API filled in and no secret in it; `address` is where the workers send, through
+    `proxy`.
     """
 
     spec: Spec
     endpoint: Endpoint
     address: str
+    proxy: str | None
     api: str
     calls: Iterator[Call]
     mean_e2e_s: float | None
@@ -75,6 +77,7 @@ def approach(spec: Spec, headers: Headers, *, address: str, salt: str, on_step: 
         spec=_resolved(spec, found),
         endpoint=endpoint,
         address=address,
+        proxy=spec.http.proxy,
         api=found.api,
         calls=made,
         mean_e2e_s=found.mean_e2e_s,
@@ -90,7 +93,8 @@ def approach(spec: Spec, headers: Headers, *, address: str, salt: str, on_step: 
 def _resolved(spec: Spec, found: ProbeResult) -> Spec:
     """The spec with what the probe chose, as it is stored: --like then asks for the same."""
     target = mask_url(spec.target) if "://" in spec.target else spec.target
-    return msgspec.structs.replace(spec, target=target, api=found.api, model=found.terms.model)
+    http = msgspec.structs.replace(spec.http, proxy=mask_url(spec.http.proxy) if spec.http.proxy else None)
+    return msgspec.structs.replace(spec, target=target, api=found.api, model=found.terms.model, http=http)
 
 
 def length_mix(text: str) -> Distribution:

@@ -15,7 +15,7 @@ import msgspec
 from nilometer import __version__
 from nilometer.core.clock import NS_PER_S
 from nilometer.core.environment import EngineFacts, Environment, ModelFacts
-from nilometer.core.errors import ArchiveError, TargetError
+from nilometer.core.errors import ArchiveError, SpecError, TargetError
 from nilometer.core.record import Phase, Record
 from nilometer.core.run import Run, Runs, new_id
 from nilometer.core.spec import Spec, to_tree
@@ -58,6 +58,8 @@ class Stop:
 
     def __init__(self) -> None:
         self.asked = 0
+        self.under_load = False
+        """Until then an interrupt ends everything at once: there is nothing yet to be saved."""
 
 
 class Place(NamedTuple):
@@ -101,7 +103,7 @@ def measure(
     to be kept is kept; until then they hold the run, and an ArchiveError `run_not_archived` names them.
     """
     check(spec)
-    allow_sockets(spec.load.concurrency or 0)
+    allow_sockets(spec.load.concurrency)
     random = random or Random()  # noqa: S311 - names, not secrets
     way = approach(
         spec, headers, address=behind.url if behind else spec.target, salt=new_id(random), on_step=watch.probing
@@ -117,10 +119,10 @@ def measure(
         death = _load(way, files, watch, stop, keep_text)
         journals = [share.journal for share in files]
         run = conclude(header, journals, death=death, memory=memory.peaks(), findings=way.findings)
-        if take_records is not None:
-            take_records(records(journals))
         if runs is not None:
             _file(run, runs, journals)
+        if take_records is not None:
+            take_records(records(journals))
         for path in journals:
             path.unlink(missing_ok=True)
     return run
@@ -130,11 +132,15 @@ def check(spec: Spec) -> None:
     """Refuse what cannot be understood before anything is sent: SLO, window, arrivals, lengths."""
     if spec.slo:
         slo.parse(spec.slo)
-    window.rule_of(spec.load)
+    borders_s = window.rule_of(spec.load).borders_s
+    if borders_s is not None and spec.load.requests is None and borders_s[1] > spec.load.duration_s:
+        raise SpecError("window_too_late", window=spec.load.window, duration=spec.load.duration_s)
     length_mix(spec.prompts.input_tokens)
     length_mix(spec.prompts.output_tokens)
-    if spec.load.rate_per_s is not None:
-        arrivals.pacer(spec.load.arrivals, spec.load.rate_per_s, Random(0))  # noqa: S311 - only looked at
+    arrivals.pacer(spec.load.arrivals, spec.load.rate_per_s or 1.0, Random(0))  # noqa: S311 - only looked at
+    most = min(n for n in (spec.load.concurrency, spec.load.requests, spec.load.workers) if n is not None)
+    if spec.load.workers > most:
+        raise SpecError("workers_too_many", workers=spec.load.workers, most=most)
 
 
 def _foretold(way: Approach) -> int | None:
@@ -187,6 +193,7 @@ def _load(way: Approach, files: list[Share], watch: Watch, stop: Stop, keep_text
     try:
         with Crew(told, way.calls) as crew:
             crew.wait_ready()
+            stop.under_load = True
             _follow(crew, crew.go(), way.spec, observer, watch, stop)
             return ending([worker.process.wait() for worker in crew.workers])
     finally:

@@ -17,6 +17,9 @@ class Way(Protocol):
     def address(self) -> str: ...
 
     @property
+    def proxy(self) -> str | None: ...
+
+    @property
     def api(self) -> str: ...
 
     @property
@@ -51,7 +54,7 @@ def orders(spec: Spec, way: Way, shares: list[Share], *, keep_text: bool) -> lis
             drain_ns=_ns(load.drain_s),
             limits=limits(spec.timeouts),
             insecure=spec.http.insecure,
-            proxy=spec.http.proxy,
+            proxy=way.proxy,
             keep_alive=way.keeps_connections is not False,
             keep_text=keep_text,
         )

@@ -31,13 +31,17 @@ def shares(run_id: str, workers: int, folder: Path) -> list[Share]:
     return [Share(folder / f"{run_id}-{i}.journal", scratch / f"nilo-{run_id}-{i}.counters") for i in range(workers)]
 
 
-def allow_sockets(concurrency: int) -> int:
+def allow_sockets(concurrency: int | None) -> int:
     """Raise the soft open-file limit as far as is needed and allowed; slug `open_files_too_few` where it is not.
 
-    Returns the limit in force, for this process and the workers it starts.
+    An open loop (None) may need any number: it gets all there are. Returns the limit in force, for this process and
+    the workers it starts.
     """
-    need = concurrency + _OWN_FILES
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if concurrency is None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        return hard
+    need = concurrency + _OWN_FILES
     if soft != resource.RLIM_INFINITY and soft < need:
         if hard != resource.RLIM_INFINITY and hard < need:
             raise SpecError("open_files_too_few", limit=hard, need=need, concurrency=concurrency)

@@ -46,7 +46,11 @@ def _abandoned(folder: Path) -> Iterator[tuple[Header | None, list[Path]]]:
     for path in sorted(folder.glob("*.journal")):
         found[path.name.rpartition("-")[0]].append(path)
     for paths in found.values():
-        if all(journal.abandoned(path) for path in paths):
+        try:
+            alone = all(journal.abandoned(path) for path in paths)
+        except FileNotFoundError:
+            continue  # whoever measured it has just filed it
+        if alone:
             yield _header(paths[0]), paths
 
 

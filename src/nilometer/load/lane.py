@@ -33,8 +33,7 @@ _RESET_LOOK_S, _RESET_LOOKS = 0.005, 4
 """A server that closes while a request lies unread resets the connection, some time after its end of file."""
 _TRUST = 2
 """So often running may a kept connection turn out closed before a lane keeps none any more."""
-GIANT_BYTES = 256 * 1024 * 1024
-"""A response longer than this is given up."""
+GIANT_BYTES = 256 * 1024 * 1024  # a response longer than this is given up
 
 
 class Host(Protocol):

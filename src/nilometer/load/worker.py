@@ -144,7 +144,8 @@ def _close_journal(journal: Writer, load: LoadLoop) -> int:
 
 
 def main() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for number in (signal.SIGINT, signal.SIGTERM):  # a group's signals are the parent's to act on
+        signal.signal(number, signal.SIG_IGN)
     calls, control = (socket.socket(fileno=int(fd)) for fd in sys.argv[1:3])
     sys.exit(run(calls, control))
 

@@ -9,7 +9,7 @@ import pytest
 
 from nilometer.cli.spec_options import GUIDE, extra_body, headers_given, resolve, without_secrets
 from nilometer.core.errors import SpecError
-from nilometer.core.spec import Spec, to_tree
+from nilometer.core.spec import Http, Load, Spec, to_tree
 
 URL = "http://127.0.0.1:8000"
 
@@ -96,6 +96,20 @@ def test_header_values_reach_the_load_and_not_the_spec(tmp_path: Path) -> None:
     with pytest.raises(SpecError) as refused:
         headers_given(spec, given, {})
     assert refused.value.slug == "api_key_missing"
+
+
+def test_a_header_that_was_stored_without_its_value_must_be_given_again() -> None:
+    base = Spec(target=URL, http=Http(headers={"X-Key": "***"}))
+    with pytest.raises(SpecError) as refused:
+        headers_given(resolve("", {}, base), {}, {})
+    assert (refused.value.slug, refused.value.params) == ("header_masked", {"header": "X-Key"})
+    assert headers_given(base, {"headers": (("X-Key", "new"),)}, {}) == (("X-Key", "new"),)
+
+
+def test_a_duration_and_an_auto_ramp_go_over_what_they_replace() -> None:
+    base = Spec(target=URL, load=Load(concurrency=2, requests=100, ramp_s=5.0))
+    load = resolve("", {"duration": 30.0, "ramp": "auto"}, base).load
+    assert (load.requests, load.duration_s, load.ramp_s) == (None, 30.0, None)
 
 
 def test_like_repeats_a_spec_on_another_target_and_load() -> None:

@@ -15,6 +15,7 @@ from nilometer.experiment.orders import Share, limits, orders, part, ramp_s, tok
 
 class Way(NamedTuple):
     address: str = "http://127.0.0.1:9"
+    proxy: str | None = None
     api: str = "chat"
     mean_e2e_s: float | None = 2.0
     keeps_connections: bool | None = None
