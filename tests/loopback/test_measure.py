@@ -38,6 +38,16 @@ def nilo(env: Env, *words: str, timeout: float = 60) -> subprocess.CompletedProc
     return subprocess.run(command, env=env, capture_output=True, text=True, timeout=timeout, check=False)
 
 
+def admissible(env: Env, *words: str) -> subprocess.CompletedProcess[str]:
+    """As `nilo`; again where a busy machine limited the generator, which stands before what is tested here."""
+    done = nilo(env, *words)
+    for _ in range(3):
+        if done.returncode != 4:
+            break
+        done = nilo(env, *words)
+    return done
+
+
 def measured(env: Env, *words: str) -> dict[str, Any]:
     done = nilo(env, "measure", *words, "--json")
     assert done.returncode in (0, 1, 4), done.stderr
@@ -91,13 +101,13 @@ def test_without_streaming_ttft_is_null(env: Env, mock: Mock) -> None:
 
 def test_slo_missed_is_exit_1_and_met_is_0(env: Env, mock: Mock) -> None:
     words = ("measure", mock.url, "-c", "2", *QUICK, "--max-error-rate", "100%")
-    missed = nilo(env, *words, "--slo", "ttft_p95<=1ms")
+    missed = admissible(env, *words, "--slo", "ttft_p95<=1ms")
     assert missed.returncode == 1, missed.stderr
-    assert nilo(env, *words, "--slo", "ttft_p95<=5s").returncode == 0
+    assert admissible(env, *words, "--slo", "ttft_p95<=5s").returncode == 0
 
 
 def test_an_slo_that_cannot_be_measured_is_undecided(env: Env, mock: Mock) -> None:
-    done = nilo(env, "measure", mock.url, "--no-stream", *QUICK, "--slo", "ttft_p95<=500ms")
+    done = admissible(env, "measure", mock.url, "--no-stream", *QUICK, "--slo", "ttft_p95<=500ms")
     assert done.returncode == 5, done.stderr
 
 
@@ -170,7 +180,7 @@ def test_records_are_one_json_object_a_line(env: Env, mock: Mock, tmp_path: Path
 def test_ctrl_c_once_drains_saves_and_is_130(env: Env, mock: Mock) -> None:
     command = [sys.executable, "-m", "nilometer", "measure", mock.url, "--warmup", "0", "--duration", "60s", "--json"]
     with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
-        time.sleep(3.5)
+        time.sleep(6)
         child.send_signal(signal.SIGINT)
         out, _ = child.communicate(timeout=30)
     assert child.returncode == 130
@@ -183,7 +193,9 @@ def test_ctrl_c_once_drains_saves_and_is_130(env: Env, mock: Mock) -> None:
 def test_kill_9_of_nilo_leaves_no_worker_and_a_run_to_recover(env: Env, mock: Mock) -> None:
     command = [sys.executable, "-m", "nilometer", "measure", mock.url, "-c", "2", "--warmup", "0", "--duration", "60s"]
     with subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as child:
-        time.sleep(3.5)
+        limit = time.monotonic() + 30
+        while not (journals(env) and journals(env)[0].stat().st_size > 20_000) and time.monotonic() < limit:
+            time.sleep(0.1)
         workers = children_of(child.pid)
         child.kill()
         child.wait()
@@ -206,7 +218,7 @@ def test_no_secret_gets_into_anything_kept_or_shown(env: Env, tmp_path: Path) ->
         url = server.url.replace("//", "//user:canary-password@") + "?api_key=canary-query"
         words = (url, *QUICK, "--header", "X-Secret: canary-header", "--api-key-env", "CANARY_KEY")
         done = nilo(env, "measure", *words, "--json", "--records", str(tmp_path / "r.jsonl"))
-        assert done.returncode == 0, done.stderr
+        assert done.returncode in (0, 4), done.stderr  # a busy machine may limit the generator
     told = done.stdout + done.stderr + (tmp_path / "r.jsonl").read_text()
     assert "canary" not in told.lower().replace("canary_key", "")
     kept = b"".join(path.read_bytes() for path in (tmp_path / "data").rglob("*") if path.is_file())

@@ -12,6 +12,8 @@ from random import Random
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import msgspec
+
 from nilometer.core.errors import NiloError, SpecError
 from nilometer.core.group import Group
 from nilometer.core.record import Record
@@ -70,7 +72,9 @@ def _found(target: str | None, session: Session, given: dict[str, Any], archive:
     headers = headers_given(spec, given, os.environ)
     spec = without_secrets(spec)
     if embedded.names_engine(spec.target):
-        with embedded.launch_spec(spec.target, tell=session.progress) as engine:
+        launched = spec.target
+        spec = msgspec.structs.replace(spec, target=embedded.shown(launched))
+        with embedded.launch_spec(launched, tell=session.progress) as engine:
             behind = Behind(engine.url, engine.facts, engine.model, engine.pid)
             yield Found(spec, (*headers, *engine.headers.items()), behind)
     else:

@@ -34,7 +34,7 @@ class Progress:
     ) -> None:
         self._words = words
         self._stream = sys.stderr if stream is None else stream
-        self._quiet = quiet
+        self._quiet = quiet or self._stream is None
         self._interactive = _is_terminal(self._stream) if interactive is None else interactive
         self._screen: Screen | None = None
         self._said: Live | None = None
@@ -75,7 +75,10 @@ class Progress:
             self._screen = None
 
     def _print(self, text: str) -> None:
-        print(text, file=self._stream, flush=True)
+        try:
+            print(text, file=self._stream, flush=True)
+        except (OSError, ValueError):
+            self._quiet = True  # nobody reads it any more; the run goes on
 
     def _width(self) -> int:
         from shutil import get_terminal_size
@@ -173,5 +176,5 @@ def _since(said: Live, live: Live) -> float:
     return live.elapsed_s - said.elapsed_s
 
 
-def _is_terminal(stream: TextIO) -> bool:
-    return stream.isatty() and os.environ.get("TERM") != "dumb"
+def _is_terminal(stream: TextIO | None) -> bool:
+    return stream is not None and stream.isatty() and os.environ.get("TERM") != "dumb"

@@ -7,6 +7,7 @@ the processor cannot execute gives way to the next one of the catalogue, and tha
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -92,6 +93,12 @@ def names_engine(target: str) -> bool:
     """Whether TARGET is an engine spec: before its colon `embedded`, a name of the catalogue, or a program's path."""
     name = target.partition(":")[0]
     return name == EMBEDDED or name in catalogue.ENGINES or (os.sep in name and os.access(name, os.X_OK))
+
+
+def shown(spec: str) -> str:
+    """An engine spec as it may be stored and shown: secrets in its flags as `***`."""
+    name, colon, rest = spec.partition(":")
+    return name + colon + shlex.join(flags.masked(flags.split(rest))) if rest else spec
 
 
 def threads() -> int:

@@ -39,6 +39,8 @@ from .places import allow_sockets, journal_folder, shares
 Facts = TypeVar("Facts", EngineFacts, ModelFacts)
 
 _LOOK_S = 0.25
+_CANCEL_LIMIT_NS = 5 * NS_PER_S
+"""A worker that has not ended so long after it was told to cancel is killed."""
 _LOST_AFTER = 50
 """Connect failures in a row, with none between them that worked, after which the target counts as lost."""
 
@@ -212,6 +214,7 @@ def _follow(crew: Crew, go: Go, spec: Spec, observer: Observer, watch: Watch, st
     """Look on until every worker has ended; pass on the user's wish to stop, the budget's, a lost target's."""
     told = 0
     drained = False
+    cancelled_ns: int | None = None
     while crew.running:
         crew.check()
         now = time.monotonic_ns()
@@ -221,6 +224,9 @@ def _follow(crew: Crew, go: Go, spec: Spec, observer: Observer, watch: Watch, st
         if stop.asked > told:
             told = stop.asked
             crew.drain("interrupted") if told == 1 else crew.cancel()
+            cancelled_ns = now if told > 1 else None
+        if cancelled_ns is not None and now - cancelled_ns > _CANCEL_LIMIT_NS:
+            crew.kill()
         if not drained and (why := _reason_to_stop(spec, crew, observer)):
             crew.drain(why)
             drained = True

@@ -144,6 +144,11 @@ class Crew:
     def drain(self, why: StopReason) -> None:
         self.tell(Drain(why))
 
+    def kill(self) -> None:
+        """End the workers whatever they do; their journals hold what was measured."""
+        for worker in self.workers:
+            worker.process.kill()
+
     def cancel(self) -> None:
         self.tell(Cancel())
 

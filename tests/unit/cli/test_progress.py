@@ -135,3 +135,16 @@ def test_a_terminal_that_cannot_draw_gets_plain_lines(monkeypatch: pytest.Monkey
     with Progress(EN, stream=stream) as progress:
         progress.update(LIVE)
     assert stream.getvalue() == f"{head_line(LIVE, EN)}  {figures_line(LIVE, EN)}  steady since 00:08\n"
+
+
+class Broken(io.StringIO):
+    """A stream whose reader is gone."""
+
+    def write(self, _text: str) -> int:
+        raise BrokenPipeError
+
+
+def test_a_reader_that_is_gone_silences_the_screen_and_not_the_run() -> None:
+    with Progress(EN, stream=Broken(), interactive=False) as progress:
+        progress.before(SPEC, api="chat", now_wall_s=NOW_S, tokens=1)
+        progress.update(LIVE)
