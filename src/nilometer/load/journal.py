@@ -153,6 +153,9 @@ class Tail:
                         return
                     at += size
                     yield entry
+                if size > _ENTRY_LIMIT:  # no entry is that long: do not collect the rest of the file in hope
+                    self._broken = True
+                    at = len(data)
             finally:
                 del data[:at]
 
