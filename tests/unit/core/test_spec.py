@@ -103,8 +103,8 @@ def test_syntax_is_refused_with_file_and_line() -> None:
 @pytest.mark.parametrize(
     ("text", "line", "words"),
     [
-        ('target = "t"\nmodle = "m"\n', 2, ("unknown field `modle`",)),
-        ('target = "t"\n[load]\nwarmup_s = 1\nconcurency = 1\n', 4, ("unknown field `concurency`", "$.load")),
+        ('target = "t"\nmodel_name = "m"\n', 2, ("unknown field `model_name`",)),
+        ('target = "t"\n[load]\nwarmup_s = 1\nparallel_ = 1\n', 4, ("unknown field `parallel_`", "$.load")),
         ('target = "t"\n[load]\nconcurrency = "eight"\n', 3, ("int", "str", "$.load.concurrency")),
         ('load.concurrency = 1.5\ntarget = "t"\n', 1, ("int", "float", "$.load.concurrency")),
         ('target = "t"\nload = {concurrency = 1, wrong = 2}\n', 2, ("unknown field `wrong`", "$.load")),
