@@ -141,23 +141,26 @@ class Tail:
             raise DataError("not_a_journal", file=str(path))
 
     def new(self) -> Iterator[Entry]:
-        data = self._pending
-        while not self._broken and (chunk := self._file.read(_READ_BYTES)):
-            data += chunk
-            at = 0
-            try:
-                while (size := _entry_size(data, at)) and at + size <= len(data):
-                    entry = _decode(bytes(data[at + _PREFIX.size : at + size]), data, at)
-                    if entry is None:
-                        self._broken = True
-                        return
-                    at += size
-                    yield entry
-                if size > _ENTRY_LIMIT:  # no entry is that long: do not collect the rest of the file in hope
+        while not self._broken:
+            yield from self._whole()
+            chunk = b"" if self._broken else self._file.read(_READ_BYTES)
+            if not chunk:
+                return
+            self._pending += chunk
+
+    def _whole(self) -> Iterator[Entry]:
+        """The entries that are whole among what was read, each taken out as it is handed over."""
+        data, at = self._pending, 0
+        try:
+            while (size := _entry_size(data, at)) and (at + size <= len(data) or size > _ENTRY_LIMIT):
+                entry = _decode(bytes(data[at + _PREFIX.size : at + size]), data, at)
+                if entry is None:
                     self._broken = True
-                    at = len(data)
-            finally:
-                del data[:at]
+                    return
+                at += size
+                yield entry
+        finally:
+            del data[:at]
 
     def close(self) -> None:
         self._file.close()
