@@ -6,6 +6,7 @@ sends is a `Reply`, what it received and wrote is kept for the test to compare w
 
 from __future__ import annotations
 
+import contextlib
 import json
 import socket
 import struct
@@ -141,7 +142,8 @@ class Replay:
             waker.connect_ex(("127.0.0.1", self.port))
         with self._lock:
             for sock in self._open:
-                sock.shutdown(socket.SHUT_RDWR) if sock.fileno() >= 0 else None
+                with contextlib.suppress(OSError):  # closed, or its peer is gone already
+                    sock.shutdown(socket.SHUT_RDWR)
         for thread in self._threads:
             thread.join(10)
         self._listener.close()
