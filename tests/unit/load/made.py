@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Sequence
 
 from nilometer.core.environment import Environment
 from nilometer.core.record import Call, Frames, Record
@@ -51,7 +52,7 @@ def timespec(wall_ns: int) -> bytes:
 
 
 def exchange(
-    reads: list[tuple[int, int | None, list[bytes]]],
+    reads: Sequence[tuple[int, int | None, list[bytes]]],
     ending: str = "whole",
     status: int | None = 200,
     content_type: str = "text/event-stream",
