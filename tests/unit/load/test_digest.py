@@ -237,6 +237,30 @@ def test_a_stream_is_read_on_while_it_comes() -> None:
     assert digest.record(cast(Pulse, Clock()), 2).output_tokens == 3
 
 
+def test_a_look_before_the_first_byte_decides_nothing() -> None:
+    """A limit may look into a response of which only headers are there, and those name no kind."""
+    x = exchange([], content_type="")
+    digest = Digest(x, DIALECTS["chat"], False)
+    assert digest.step(NEVER)
+    assert (digest.has_matter, digest.streams, digest.complete) == (False, True, False)
+    for i, byte in enumerate(SHORT):
+        x.pieces.append(bytes((byte,)))
+        x.user.append(at(i))
+        x.kernel += b"\xff" * 16
+        digest.step(NEVER)
+    record = digest.record(cast(Pulse, Clock()), 2)
+    assert (record.outcome, record.output_tokens, len(record.frames)) == ("ok", 3, 3)
+    assert record.first_token_ns == at(len(event("a")) - 1)
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "streams"),
+    [(200, "text/event-stream", True), (200, "", True), (200, "application/json", False), (500, "", False)],
+)
+def test_whether_a_response_may_still_turn_out_to_stream(status: int, kind: str, streams: bool) -> None:
+    assert Digest(exchange([], status=status, content_type=kind), DIALECTS["chat"], False).streams is streams
+
+
 def test_a_long_answer_that_is_none_is_let_go() -> None:
     x = exchange([(at(1), WALL + at(1), [b"<html>" + b"x" * 1000])], content_type="text/html")
     digest = Digest(x, DIALECTS["chat"], False)
@@ -270,6 +294,11 @@ def test_given_up_it_has_the_times_it_had_and_no_counts() -> None:
         (event("a"), "text/event-stream", "incomplete", None),
         (event("a") + finish(), "text/event-stream", "ok", None),
         (b'{"choices":[{"mess', "application/json", "incomplete", None),
+        (b"event", "text/event-stream", "incomplete", None),
+        (event("a")[:-1], "text/event-stream", "incomplete", None),
+        (b"", "application/json", "incomplete", None),
+        (b'{"object":"list"}', "application/json", "error", "not_a_model_answer"),
+        (b"upstream error", "text/event-stream", "error", "not_a_model_answer"),
         (b"<html>", "text/html", "error", "not_a_model_answer"),
     ],
 )
