@@ -1,4 +1,4 @@
-"""Laws of what is left of a load: any records, cut, flipped or growing in a journal; any split of a response's reads."""
+"""Laws of what a load leaves: any records, cut, flipped or growing in a journal; any split of a response's reads."""
 
 from __future__ import annotations
 
