@@ -124,7 +124,6 @@ class Lane:
     def _opening(self) -> None:
         connection = self.connection
         assert connection is not None  # noqa: S101 - the watcher is removed with the connection
-        fd = self._fd
         self._unwatch()
         try:
             want = connection.advance()
@@ -135,7 +134,7 @@ class Lane:
             self._failed("connect", fault)
             return
         now = monotonic_ns()
-        if connection.fileno() == fd and self.connect_ns is None:
+        if connection.connected and self.connect_ns is None:
             self.connect_ns = now - self._connecting_ns
         if want is Want.READY:
             self._opened(now)

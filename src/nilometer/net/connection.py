@@ -102,10 +102,16 @@ class Connection:
     def fileno(self) -> int:
         return self.sock.fileno()
 
-    def advance(self) -> Want:
-        """Go on with connecting, tunnel and handshake as far as it goes; READY when requests may be sent.
+    @property
+    def connected(self) -> bool:
+        """Whether the TCP connection stands; tunnel and handshake may still be to come."""
+        return self._stage != "connect"
 
-        The socket may be another one afterwards (next address): ask `fileno` again. Raises OSError, TlsError.
+    def advance(self) -> Want:
+        """Go on with connecting, tunnel and handshake; READY when requests may be sent.
+
+        It stops when the TCP connection stands, so that its time can be told from the handshake's. The socket may be
+        another one afterwards (next address): ask `fileno` again. Raises OSError, TlsError.
         """
         if self._stage == "connect":
             code = self.sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
@@ -114,6 +120,7 @@ class Connection:
                 self._after_refusal(code)
                 return Want.WRITE
             self._enter_next_stage()
+            return Want.READY if self._stage == "open" else Want.WRITE
         if self._stage == "tunnel" and not self._tunnel_done():
             return Want.READ
         if self._stage == "tls":
