@@ -152,26 +152,39 @@ def test_http_1_0_closes_after_each(tmp_path: Path) -> None:
 
 
 def test_an_answer_before_the_request_was_out_leaves_nothing_in_the_next_ones_way(tmp_path: Path) -> None:
-    """A server that refuses a large body by its header alone, and keeps the connection open."""
+    """A server that refuses a large body by its header alone, reads it all the same, and keeps the connection."""
     refusal = b"HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n"
+    size = 8 << 20
+    asked: list[tuple[int, bytes]] = []
 
     def handle(sock: socket.socket) -> None:
+        number = server.accepted
         head = sock.recv(65536)
         if b"X-Large" in head:
             sock.sendall(refusal)
-            server.over.wait(0.3)  # and never reads the rest
-            return
-        sock.sendall(ANSWER)
-        while take_request(sock):
+            time.sleep(0.1)  # the client has long gone on by the time the rest is read
+            came = len(head.partition(b"\r\n\r\n")[2])
+            while came < size:
+                more = sock.recv(1 << 20)
+                if not more:
+                    return
+                came += len(more)
+        else:
+            asked.append((number, head))
+            sock.sendall(ANSWER)
+        while data := take_request(sock):
+            asked.append((number, data))
             sock.sendall(ANSWER)
 
     supply = [
-        Call(0, request("h", body=bytes(8 << 20), head="X-Large: 1\r\n")),
+        Call(0, request("h", body=bytes(size), head="X-Large: 1\r\n")),
         *(Call(seq, request("h", head=f"X-Seq: {seq}\r\n")) for seq in range(1, 4)),
     ]
     with Scripted(handle) as server:
         outcome = drive_here(order(tmp_path, server.url, requests=4), supply)
     assert outcome.kinds() == {("error", "http_4xx"): 1, ("ok", None): 3}
+    assert [(number, seq_of(data)) for number, data in asked] == [(2, 1), (2, 2), (2, 3)]
+    assert (outcome.health.connections_opened, outcome.health.resent) == (2, 0)
     refused = next(record for record in outcome.records if record.status == 413)
     assert refused.sent_ns is not None
     assert refused.sent_end_ns is None

@@ -68,6 +68,20 @@ def test_it_stops_reading_at_twice_its_low_mark_and_goes_on_below_it() -> None:
     assert bench.reading
 
 
+def test_a_store_that_runs_out_faster_than_a_wave_would_is_filled_at_once() -> None:
+    bench = Bench()
+    bench.come(batch(0, 2 * LOW))
+    for _ in range(2 * LOW - LOW // 2):
+        bench.supply.take()
+    assert not bench.reading
+    bench.supply.take()
+    assert bench.reading
+    bench.loop.run_until(50_000_000)  # the calm moment comes later, and changes nothing
+    assert bench.reading
+    bench.come(batch(8, 1))
+    assert taken(bench.supply) == [7, 8]
+
+
 def test_it_tells_when_calls_come_into_an_empty_store() -> None:
     bench = Bench()
     bench.come(batch(0, 1))
