@@ -7,11 +7,14 @@ import configparser
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib.metadata import requires
 from pathlib import Path
 from statistics import quantiles
 from typing import NamedTuple
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "nilometer"
@@ -109,6 +112,24 @@ def test_help_comes_without_the_heavy_libraries(arguments: tuple[str, ...]) -> N
     imported = _imported_by(*arguments)
     assert {"click", "nilometer.cli"} <= imported
     assert {name.partition(".")[0] for name in imported} & {"numpy", "rich", "uvloop", "psutil"} == set()
+
+
+def _installed_with(name: str, found: set[str]) -> set[str]:
+    """The distributions that a plain install of `name` brings on this platform, extras left out."""
+    if name not in found:
+        found.add(name)
+        for line in requires(name) or []:
+            needed = Requirement(line)
+            if needed.marker is None or needed.marker.evaluate({"extra": ""}):
+                _installed_with(canonicalize_name(needed.name), found)
+    return found
+
+
+def test_a_plain_install_is_small_and_brings_no_model_library() -> None:
+    brought = _installed_with("nilometer", set())
+    assert {"click", "msgspec", "numpy"} <= brought  # the walk goes somewhere
+    assert len(brought) <= 20
+    assert brought.isdisjoint({"torch", "transformers", "tokenizers", "huggingface-hub", "tiktoken", "vllm"})
 
 
 def test_every_module_says_what_it_is() -> None:
