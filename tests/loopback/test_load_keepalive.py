@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import struct
 import time
 from collections import Counter
 from pathlib import Path
@@ -207,3 +208,28 @@ def test_tls_is_shown_apart_and_stays_out_of_the_latency(made: Certificate, tmp_
         assert record.sent_ns is not None
         assert record.first_token_ns is not None
         assert 0 < record.first_token_ns - record.sent_ns < 500 * MS
+
+
+@pytest.mark.parametrize("reset", [False, True])
+def test_a_request_that_was_held_and_then_dropped_has_failed(reset: bool, tmp_path: Path) -> None:
+    """Every second request of a connection is taken whole, held, and never answered: it must not go out again."""
+    asked: Counter[int] = Counter()
+
+    def handle(sock: socket.socket) -> None:
+        for answered in (True, False):
+            data = take_request(sock)
+            if not data:
+                return
+            asked[seq_of(data)] += 1
+            if answered:
+                sock.sendall(ANSWER)
+        time.sleep(0.1)
+        if reset:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            sock.close()
+
+    with Scripted(handle) as server:
+        outcome = drive_here(order(tmp_path, server.url, lanes=1, requests=6), calls(50))
+    assert outcome.kinds() == {("ok", None): 3, ("incomplete", None): 3}
+    assert asked == Counter(range(6))
+    assert outcome.health.resent == 0

@@ -20,7 +20,7 @@ from nilometer.net.route import Route
 
 from .exchange import Exchange
 from .order import Limits
-from .overdue import limit_passed, passed
+from .overdue import limit_passed, may_be_stale, passed
 from .pulse import LATE_NS, Pulse
 
 monotonic_ns = time.monotonic_ns
@@ -306,10 +306,8 @@ class Lane:
         if self.exchange is not None and not self._sent_in_vain(self.exchange):
             self._finish("closed" if by_close else "cut", None)
 
-    @staticmethod
-    def _may_be_stale(exchange: Exchange) -> bool:
-        """Whether the connection was a kept one on which nothing has been answered yet."""
-        return not exchange.new_connection and exchange.first_user is None
+    def _may_be_stale(self, exchange: Exchange) -> bool:
+        return may_be_stale(exchange, monotonic_ns(), self.connect_ns or 0)
 
     def _broken(self, fault: OSError) -> None:
         self.close()

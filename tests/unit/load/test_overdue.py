@@ -7,7 +7,7 @@ from tests.unit.load.made import MS, S, exchange
 
 from nilometer.load.exchange import Exchange
 from nilometer.load.order import Limits
-from nilometer.load.overdue import limit_passed, passed
+from nilometer.load.overdue import limit_passed, may_be_stale, passed
 
 ALL = Limits(connect_ns=MS, first_ns=10 * MS, idle_ns=20 * MS, total_ns=100 * MS)
 
@@ -59,3 +59,18 @@ def test_the_total_comes_before_the_others() -> None:
 
 def test_idle_comes_before_the_first_token() -> None:
     assert limit_passed(spoken(S + 5 * MS), S + 26 * MS, ALL) == "timeout_idle"
+
+
+@pytest.mark.parametrize(
+    ("after_ms", "round_trip_ms", "stale"),
+    [(1, 0, True), (30, 0, True), (31, 0, False), (229, 100, True), (231, 100, False)],
+)
+def test_a_close_soon_after_the_sending_may_have_been_under_way(after_ms: int, round_trip_ms: int, stale: bool) -> None:
+    assert may_be_stale(silent(), S + after_ms * MS, round_trip_ms * MS) is stale
+
+
+def test_a_new_connection_and_an_answered_one_are_not_stale() -> None:
+    fresh = silent()
+    fresh.new_connection = True
+    assert not may_be_stale(fresh, S, 0)
+    assert not may_be_stale(spoken(S + MS), S + 2 * MS, 0)
