@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import select
 import time
 from collections.abc import Mapping
@@ -11,15 +10,13 @@ from typing import NamedTuple
 import httptools
 
 from nilometer import __version__
-from nilometer.core.errors import SpecError, TargetError
+from nilometer.core.errors import TargetError
+from nilometer.core.header import header_line
 
 from .connection import Connection, TlsError, Want
 from .endpoint import mask_url, parse, request_path
 from .inbox import Inbox
 from .route import Route, resolve
-
-_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
 
 
 class Response(NamedTuple):
@@ -102,16 +99,10 @@ def request_bytes(route: Route, method: str, path: str, headers: Mapping[str, st
         lines.append(f"Authorization: {route.endpoint.authorization}")
     if route.proxy_authorization:
         lines.append(f"Proxy-Authorization: {route.proxy_authorization}")
-    lines += [_header_line(name, value) for name, value in headers.items()]
+    lines += [header_line(name, value) for name, value in headers.items()]
     if body is not None:
         lines.append(f"Content-Length: {len(body)}")
     return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1") + (body or b"")
-
-
-def _header_line(name: str, value: str) -> str:
-    if not _NAME.fullmatch(name) or not _VALUE.fullmatch(value):
-        raise SpecError("header_invalid", header=name)
-    return f"{name}: {value}"
 
 
 def _connect(route: Route, deadline: _Deadline, url: str) -> Connection:
