@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
-import http.client
 import signal
 import ssl
 import subprocess
@@ -14,11 +13,11 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
-from urllib.parse import urlsplit
 
 import msgspec
 
 from nilometer.core.errors import EngineError, NiloError, SpecError
+from nilometer.net.fetch import fetch
 
 from . import mock_tls
 from .mock_script import Script
@@ -26,6 +25,8 @@ from .mock_server import MockServer
 from .mock_truth import TruthLine, TruthLog, read_truth
 
 STOP_WAIT_S = 10.0
+TRUTH_LIMIT_BYTES = 4 << 30
+"""No limit in practice: the log is our own child's."""
 IN_MEMORY = "-"
 """As a truth file: keep the log for GET /truth and write none."""
 
@@ -135,18 +136,10 @@ class Mock:
         self._ask("DELETE")
 
     def _ask(self, method: str) -> bytes:
-        parts = urlsplit(self.url)
-        connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=30)
-        if parts.scheme == "https":
-            unchecked = ssl._create_unverified_context()  # noqa: S323 - our own child on the loopback
-            connection = http.client.HTTPSConnection(parts.hostname or "", parts.port, timeout=30, context=unchecked)
-        with contextlib.closing(connection):
-            connection.request(method, "/truth")
-            answer = connection.getresponse()
-            body = answer.read()
+        answer = fetch(f"{self.url}/truth", method=method, timeout_s=30, insecure=True, limit_bytes=TRUTH_LIMIT_BYTES)
         if answer.status != 200:
             raise EngineError("mock_no_truth", url=self.url, status=answer.status)
-        return body
+        return answer.body
 
 
 @contextlib.contextmanager
