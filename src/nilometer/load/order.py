@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import struct
 from typing import Literal
 
@@ -74,6 +75,16 @@ def pack(value: Order | Control | list[Call]) -> bytes:
     """Length-prefixed msgpack: the one framing of both pipes."""
     body = _encoder.encode(value)
     return _LENGTH.pack(len(body)) + body
+
+
+def received(pipe: socket.socket, most: int) -> bytes | None:
+    """What a non-blocking pipe has now, at most so much; b"" where it has ended or broken, None where nothing came."""
+    try:
+        return pipe.recv(most)
+    except BlockingIOError:
+        return None
+    except OSError:
+        return b""
 
 
 class Unpacker:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from nilometer.core.record import Call
 
-from .order import Unpacker, as_calls
+from .order import Unpacker, as_calls, received
 
 _READ_BYTES = 262144
 _CALM_S = 0.03
@@ -85,12 +85,9 @@ class Supply:
             self._reading = False
 
     def _readable(self) -> None:
-        try:
-            data = self._pipe.recv(_READ_BYTES)
-        except BlockingIOError:
+        data = received(self._pipe, _READ_BYTES)
+        if data is None:
             return
-        except OSError:
-            data = b""
         was_empty, was_filled = not self._calls, self.filled
         if data:
             for body in self._unpacker.feed(data):

@@ -22,7 +22,7 @@ from nilometer.net.route import resolve
 from .counters import Counters, Field, State
 from .journal import Trailer, Writer
 from .loop import LoadLoop
-from .order import Cancel, Drain, Go, Order, Unpacker, as_control, as_order
+from .order import Cancel, Drain, Go, Order, Unpacker, as_control, as_order, received
 from .supply import Supply
 
 _READ_BYTES = 65536
@@ -65,12 +65,9 @@ class ControlPipe:
         loop.add_reader(pipe.fileno(), self._readable)
 
     def _readable(self) -> None:
-        try:
-            data = self._pipe.recv(_READ_BYTES)
-        except BlockingIOError:
+        data = received(self._pipe, _READ_BYTES)
+        if data is None:
             return
-        except OSError:
-            data = b""
         if not data:
             self.close()
             self._load.cancel()
