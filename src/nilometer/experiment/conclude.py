@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 
 from nilometer.core.clock import NS_PER_S
 from nilometer.core.finding import Finding
-from nilometer.core.record import Record
 from nilometer.core.run import Health, Phases, Run
 from nilometer.core.spec import Spec, from_tree
 from nilometer.core.summary import Memory
@@ -24,11 +23,6 @@ KILLED = "killed"
 """The death of a worker that nobody saw die."""
 
 
-def records(journals: Sequence[Path]) -> Iterator[Record]:
-    """All records of a run."""
-    return journal.records(list(journals))
-
-
 def conclude(
     header: Header,
     journals: Sequence[Path],
@@ -40,7 +34,7 @@ def conclude(
     """The Run that these journals tell. `death` is why a worker left no trailer, `findings` what the probe found."""
     spec = from_tree(header.spec, "journal")
     phases, health = _ends(header, spec, journals, death)
-    summary = summarise(records(journals), spec, phases, health, memory or Memory())
+    summary = summarise(journal.records(journals), spec, phases, health, memory or Memory())
     template_tokens = header.environment.model.template_tokens
     verdict, judged = judge(summary, spec, phases, health, template_tokens=template_tokens)
     known = {finding.slug for finding in judged}
@@ -82,7 +76,7 @@ def _trailer(path: Path) -> Trailer | None:
 def _phases_without(header: Header, spec: Spec, journals: Sequence[Path]) -> Phases:
     """Borders guessed from the first start and the last end; the warm-up's end by what was asked."""
     starts, ends = [], []
-    for record in records(journals):
+    for record in journal.records(journals):
         if record.start_ns is not None:
             starts.append(record.start_ns)
             ends.append(record.end_ns or record.start_ns)

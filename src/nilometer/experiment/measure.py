@@ -31,7 +31,7 @@ from nilometer.telemetry.sampler import MemorySampler
 from nilometer.workload import arrivals
 
 from .approach import Approach, Headers, approach, length_mix
-from .conclude import conclude, records
+from .conclude import conclude
 from .live import Live, Observer
 from .orders import Share, orders, tokens_foretold
 from .places import allow_sockets, journal_folder, shares
@@ -124,7 +124,7 @@ def measure(
         if runs is not None:
             _file(run, runs, journals)
         if take_records is not None:
-            take_records(records(journals))
+            take_records(journal.records(journals))
         for path in journals:
             path.unlink(missing_ok=True)
     return run
@@ -258,7 +258,7 @@ def _phase(spec: Spec, go: Go, now_ns: int, crew: Crew) -> tuple[Phase, float, f
 def _file(run: Run, runs: Runs, journals: list[Path]) -> None:
     """Put the run into the archive; until that has worked the journals stay."""
     try:
-        runs.put(run, records(journals))
+        runs.put(run, journal.records(journals))
     except ArchiveError as fault:
         raise ArchiveError("run_not_archived", file=str(journals[0]), why=fault.slug, detail=str(fault)) from None
 

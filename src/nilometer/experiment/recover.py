@@ -11,7 +11,7 @@ from nilometer.core.run import Run, Runs
 from nilometer.load import journal
 from nilometer.load.journal import Header
 
-from .conclude import conclude, records
+from .conclude import conclude
 
 
 def recover(folder: Path, runs: Runs) -> Iterator[Run | DataError]:
@@ -24,7 +24,7 @@ def recover(folder: Path, runs: Runs) -> Iterator[Run | DataError]:
         if header is None:
             yield DataError("not_a_journal", file=str(paths[0]))
             continue
-        if next(records(paths), None) is not None:
+        if next(journal.records(paths), None) is not None:
             yield _file(header, paths, runs)
         for path in paths:
             path.unlink(missing_ok=True)
@@ -33,7 +33,7 @@ def recover(folder: Path, runs: Runs) -> Iterator[Run | DataError]:
 def _file(header: Header, paths: list[Path], runs: Runs) -> Run:
     run = conclude(header, paths)
     try:
-        runs.put(run, records(paths))
+        runs.put(run, journal.records(paths))
     except ArchiveError as fault:
         if fault.slug != "run_exists":
             raise

@@ -10,7 +10,7 @@ from __future__ import annotations
 import fcntl
 import os
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 from zlib import crc32
@@ -195,7 +195,7 @@ def read(path: Path) -> Iterator[Entry]:
         tail.close()
 
 
-def records(paths: list[Path]) -> Iterator[Record]:
+def records(paths: Sequence[Path]) -> Iterator[Record]:
     """The Records of a run's journals, worker by worker, each in order of ending."""
     for path in paths:
         for entry in read(path):
