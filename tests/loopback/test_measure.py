@@ -177,6 +177,14 @@ def test_records_are_one_json_object_a_line(env: Env, mock: Mock, tmp_path: Path
     assert nilo(env, "runs", "list").stdout.count(run["run"]) == 0
 
 
+def test_records_that_cannot_be_written_leave_the_run_archived(env: Env, mock: Mock) -> None:
+    words = ("--no-probe", "--model", "m", "--requests", "20", "--warmup", "0", *QUICK[4:], "--records", "/dev/full")
+    done = nilo(env, "measure", mock.url, *words, "-q")
+    assert done.returncode == 2
+    assert "/dev/full" in done.stderr
+    assert json.loads(nilo(env, "runs", "show", "latest", "--json").stdout)["requests"]["ok"] == 20
+
+
 def test_ctrl_c_once_drains_saves_and_is_130(env: Env, mock: Mock) -> None:
     command = [sys.executable, "-m", "nilometer", "measure", mock.url, "--warmup", "0", "--duration", "60s", "--json"]
     with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:

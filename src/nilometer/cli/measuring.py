@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from nilometer.core.errors import NiloError, SpecError
+from nilometer.core.errors import NiloError
 from nilometer.core.group import Group
 from nilometer.core.record import Record
 from nilometer.core.run import Run, new_id
@@ -24,7 +24,7 @@ from nilometer.metrics import slo
 
 from .machine import group_object, run_object
 from .progress import Progress
-from .session import Session
+from .session import Session, writing
 from .spec_options import headers_given, resolve, without_secrets
 
 if TYPE_CHECKING:
@@ -152,11 +152,19 @@ def _records_file(path: str | None) -> Iterator[TakeRecords | None]:
         return
     from nilometer.report.raw_record import record_line
 
+    with writing(path):
+        file = Path(path).open("wb")  # noqa: SIM115 - closed below, whatever the run does
+
+    def take(records: Iterator[Record]) -> None:
+        with writing(path):
+            file.writelines(map(record_line, records))
+            file.flush()
+
     try:
-        with Path(path).open("wb") as file:
-            yield lambda records: file.writelines(map(record_line, records))
-    except OSError as fault:
-        raise SpecError("file_unwritable", file=path, detail=fault.strerror or str(fault)) from None
+        yield take
+    finally:
+        with writing(path):
+            file.close()
 
 
 def show(runs: Sequence[Run], group: str | None, session: Session, *, archived: bool) -> None:

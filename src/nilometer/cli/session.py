@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -44,10 +45,8 @@ class Session:
     def check_outputs(self) -> None:
         """Refuse a --json-file that cannot be written before anything is done; slug `file_unwritable`."""
         if self.json_file:
-            try:
+            with writing(self.json_file):
                 open(self.json_file, "a", encoding="utf-8").close()
-            except OSError as fault:
-                raise SpecError("file_unwritable", file=self.json_file, detail=fault.strerror or str(fault)) from None
 
     def tell(self, line: str) -> None:
         """One line of progress or warning on stderr; silent with -q."""
@@ -84,13 +83,19 @@ def error_line(words: Catalogue, error: NiloError) -> str:
     return words.say("screen.error_line", what=what, slug=error.slug, step=step)
 
 
-def write_result(path: str, text: str) -> None:
-    """Write a result file whole; slug `file_unwritable`."""
+@contextmanager
+def writing(path: str) -> Iterator[None]:
+    """Around nothing but the opening or writing of this file: its OSError becomes `file_unwritable`."""
     try:
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(text)
+        yield
     except OSError as fault:
         raise SpecError("file_unwritable", file=path, detail=fault.strerror or str(fault)) from None
+
+
+def write_result(path: str, text: str) -> None:
+    """Write a result file whole; slug `file_unwritable`."""
+    with writing(path), open(path, "w", encoding="utf-8") as file:
+        file.write(text)
 
 
 def shared_options(command: Command) -> Command:
