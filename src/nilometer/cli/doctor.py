@@ -55,24 +55,22 @@ def _lines(check: Check, session: Session) -> list[str]:
 
 
 def _said(check: Check, session: Session) -> str:
-    words, params = session.words, check.params
-    if "error" in params:
-        return words.say(f"error.{params['error']}.what", **params)
-    if f"finding.{check.slug}.what" in words:
-        return words.say(f"finding.{check.slug}.what", **params)
-    return words.say(f"screen.doctor.{check.slug}.{check.state}", **params)
+    return session.words.say(_key(check, session, "what", check.state), **check.params)
 
 
 def _fix(check: Check, session: Session) -> str | None:
     """What to do about a check that is not well; None for one that is."""
     if check.state in ("ok", "skipped"):
         return None
-    words, params = session.words, check.params
-    if "error" in params:
-        return words.say(f"error.{params['error']}.next", **params)
-    if f"finding.{check.slug}.next" in words:
-        return words.say(f"finding.{check.slug}.next", **params)
-    return words.say(f"screen.doctor.{check.slug}.fix", **params)
+    return session.words.say(_key(check, session, "next", "fix"), **check.params)
+
+
+def _key(check: Check, session: Session, part: str, own_part: str) -> str:
+    """Where a check's sentence stands: with the error it met, with the finding it is, else with the doctor's own."""
+    if "error" in check.params:
+        return f"error.{check.params['error']}.{part}"
+    finding = f"finding.{check.slug}.{part}"
+    return finding if finding in session.words else f"screen.doctor.{check.slug}.{own_part}"
 
 
 def _machine(check: Check, session: Session) -> dict[str, object]:
