@@ -55,12 +55,12 @@ def approach(spec: Spec, headers: Headers, *, address: str, salt: str, on_step: 
     if endpoint.authorization and "authorization" not in {name.lower() for name, _ in headers}:
         headers = (*headers, ("Authorization", endpoint.authorization))
     route = resolve(endpoint, insecure=spec.http.insecure, proxy=spec.http.proxy)
-    if route.proxy_authorization:
-        headers = (*headers, ("Proxy-Authorization", route.proxy_authorization))
     if spec.probe:
         found = probe(endpoint, spec, dict(headers), input_tokens=inputs, output_tokens=outputs, on_step=on_step)
     else:
         found = unprobed(endpoint, spec)
+    if route.proxy_authorization:  # the probe's own connections say it themselves
+        headers = (*headers, ("Proxy-Authorization", route.proxy_authorization))
     made = calls(
         spec,
         found.ruler,

@@ -30,7 +30,7 @@ from nilometer.telemetry.process import listening_pid
 from nilometer.telemetry.sampler import MemorySampler
 from nilometer.workload import arrivals
 
-from .approach import Approach, Headers, approach, length_mix
+from .approach import Approach, Headers, approach
 from .conclude import conclude
 from .live import Live, Observer
 from .orders import Share, orders, tokens_foretold
@@ -131,14 +131,15 @@ def measure(
 
 
 def check(spec: Spec) -> None:
-    """Refuse what cannot be understood before anything is sent: SLO, window, arrivals, lengths."""
+    """Refuse what cannot be understood before anything is sent: SLO, window, arrivals, workers.
+
+    Lengths are read, and refused, where `approach` begins.
+    """
     if spec.slo:
         slo.parse(spec.slo)
     borders_s = window.rule_of(spec.load).borders_s
     if borders_s is not None and spec.load.requests is None and borders_s[1] > spec.load.duration_s:
         raise SpecError("window_too_late", window=spec.load.window, duration=spec.load.duration_s)
-    length_mix(spec.prompts.input_tokens)
-    length_mix(spec.prompts.output_tokens)
     arrivals.pacer(spec.load.arrivals, spec.load.rate_per_s or 1.0, Random(0))  # noqa: S311 - only looked at
     most = min(n for n in (spec.load.concurrency, spec.load.requests, spec.load.workers) if n is not None)
     if spec.load.workers > most:
