@@ -47,7 +47,7 @@ def ceiling(seconds: float = 3.0) -> Ceiling:
     """Measure for so long. Raises EngineError where the null server or the worker does not start."""
     with launched(Script(models=(_MODEL,), null=True)) as server, tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "ceiling.journal"
-        journal.create(path, _header())
+        journal.create(path, _header()).close()
         order = Order(
             target=server.url,
             dialect="chat",

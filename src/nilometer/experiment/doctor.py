@@ -18,6 +18,7 @@ from nilometer.telemetry.machine import read_machine
 
 from .approach import Headers, approach
 from .calibrate import ceiling
+from .places import OWN_FILES
 
 State = Literal["ok", "warn", "fail", "skipped"]
 
@@ -88,7 +89,7 @@ def _open_files() -> Check:
         slug="open_files",
         state="ok" if enough else "warn",
         value=value,
-        params={"limit": value, "concurrency": max((value or 0) - 64, 0)},
+        params={"limit": value, "concurrency": max((value or 0) - OWN_FILES, 0)},
     )
 
 

@@ -12,7 +12,7 @@ from nilometer.core.errors import ArchiveError, SpecError
 
 from .orders import Share
 
-_OWN_FILES = 64
+OWN_FILES = 64
 """Descriptors a worker needs besides its sockets."""
 
 
@@ -41,7 +41,7 @@ def allow_sockets(concurrency: int | None) -> int:
     if concurrency is None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
         return hard
-    need = concurrency + _OWN_FILES
+    need = concurrency + OWN_FILES
     if soft != resource.RLIM_INFINITY and soft < need:
         if hard != resource.RLIM_INFINITY and hard < need:
             raise SpecError("open_files_too_few", limit=hard, need=need, concurrency=concurrency)
