@@ -124,7 +124,7 @@ def drive(told: Order, supply: Iterable[Call], meanwhile: Callable[[Crew], None]
             meanwhile(crew)
         wait_until(lambda: not crew.running)
         (status,) = (worker.process.returncode for worker in crew.workers)
-    return left(told.journal, status, crew.said)
+    return left(told.journal, status, crew.workers[0].said)
 
 
 def drive_here(

@@ -119,7 +119,7 @@ class Replay:
     As a context manager: listens on a free port of 127.0.0.1; `exchanges` fills in order of arrival.
     """
 
-    def __init__(self, answers: Reply | dict[str, Reply] | Chooser) -> None:
+    def __init__(self, answers: Reply | dict[str, Reply] | Chooser, port: int = 0) -> None:
         self._choose = _chooser(answers)
         self.exchanges: list[Exchange] = []
         self._stopped = threading.Event()
@@ -127,10 +127,11 @@ class Replay:
         self._lock = threading.Lock()
         self._threads: list[threading.Thread] = []
         self._accepted = 0
+        self.port = port
 
     def __enter__(self) -> Replay:
-        self._listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
-        self.port: int = self._listener.getsockname()[1]
+        self._listener = socket.create_server(("127.0.0.1", self.port), backlog=1024)
+        self.port = self._listener.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
         self._start(self._accept)
         return self

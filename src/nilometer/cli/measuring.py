@@ -19,8 +19,10 @@ from nilometer.core.group import Group
 from nilometer.core.record import Record
 from nilometer.core.run import Run, new_id
 from nilometer.core.spec import Spec, to_toml
-from nilometer.experiment.measure import ALONE, Behind, Place, Stop, lost, measure
+from nilometer.experiment.follow import Stop
+from nilometer.experiment.measure import ALONE, Behind, Place, lost, measure
 from nilometer.metrics import slo
+from nilometer.metrics.validity import DEATHS
 
 from .machine import group_object, run_object
 from .progress import Progress
@@ -195,9 +197,8 @@ def exit_code(runs: Sequence[Run], session: Session) -> int:
 def _fault(run: Run) -> NiloError | None:
     from nilometer.core.errors import EngineError
 
-    if run.health.death is not None:
-        return EngineError("worker_died", detail=run.health.death, run=run.id)
-    return lost(run)
+    death = next((finding for finding in run.findings if finding.slug in DEATHS), None)
+    return lost(run) if death is None else EngineError(death.slug, **death.params, run=run.id)
 
 
 def _held(run: Run) -> list[bool | None]:

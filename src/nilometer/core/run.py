@@ -67,6 +67,8 @@ class Health(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     connections_opened: int = 0
     resent: int = 0
     """Requests that met a kept connection already closed by the server, and went out on a new one."""
+    socketless: int = 0
+    """Requests for which this machine had no socket left (open files, ports): they never left it."""
     wall_steps: int = 0
     death: str | None = None
     """Why the worker ended before its time; None when it did not."""

@@ -99,7 +99,7 @@ def _reached(path: Path) -> Ceiling:
         elif isinstance(entry, Trailer):
             trailer = entry
     if trailer is None:
-        raise EngineError("worker_not_ready", status=None)
+        raise EngineError("worker_not_ready", why="no trailer")
     return _rates(events, late, source, trailer)
 
 

@@ -11,7 +11,8 @@ from nilometer.core.run import Run, Runs, new_id
 from nilometer.core.spec import Load, Prompts, Spec, to_toml
 from nilometer.diagnose.rules import limits
 
-from .measure import Behind, Place, Stop, Watch, measure
+from .follow import Stop, Watch
+from .measure import Behind, Place, measure
 
 LEVELS = (1, 4, 8)
 """Requests in flight: alone, with company, as many as the engine has slots."""

@@ -73,9 +73,10 @@ class Backlog:
             reading = self._readings[exchange] = Digest(exchange, self._dialect, self._keep_text)
         return reading
 
-    def clear(self) -> None:
-        """Digest all that is left, however long it takes: the load is over."""
+    def clear(self, on_step: Callable[[], None]) -> None:
+        """Digest all that is left, however long it takes: the load is over. `on_step` is told before each."""
         while self._queue:
+            on_step()
             exchange = self._queue.popleft()
             self._step(exchange, NEVER_NS)
             self._record(exchange)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 class Field(IntEnum):
-    """Position of each counter. STATE is a `State`; times are monotonic ns."""
+    """Position of each counter. STATE is a `State`; times are monotonic ns, 0 where there is none."""
 
     STATE = 0
     IN_FLIGHT = 1
@@ -17,9 +17,10 @@ class Field(IntEnum):
     FRAMES = 4
     RECORDED = 5
     UNPARSED = 6
-    CONNECT_FAILURES_IN_A_ROW = 7
-    STARVED = 8
-    ALIVE_NS = 9
+    UNHEARD_IN_A_ROW = 7
+    UNHEARD_SINCE_NS = 8
+    STARVED = 9
+    ALIVE_NS = 10
 
 
 class State(IntEnum):
@@ -52,5 +53,6 @@ class Counters:
         self._cells[field] = value
 
     def close(self) -> None:
+        """May be called twice."""
         self._cells.release()
         self._map.close()

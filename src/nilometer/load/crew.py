@@ -24,6 +24,11 @@ from .order import Cancel, Control, Drain, Go, Order, StopReason, pack
 _BATCH = 16
 _FEEDER_NICE = 10
 _START_LIMIT_S = 60.0
+_END_LIMIT_S = 10.0
+SILENT_LOOKS = 80
+"""A worker without a sign of life over so many looks is ended. Looks, not time: what stops both stops the count too."""
+SILENT = "silent"
+"""The last word of a worker that had none."""
 
 
 class Worker:
@@ -31,6 +36,9 @@ class Worker:
 
     def __init__(self, order: Order) -> None:
         self.order = order
+        self.said = ""
+        self._alive_ns = 0
+        self._silent = 0
         self.counters = Counters(Path(order.counters), create=True)
         self._calls, calls_theirs = socket.socketpair()
         self._control, control_theirs = socket.socketpair()
@@ -68,16 +76,30 @@ class Worker:
     def state(self) -> State:
         return State(self.counters[Field.STATE])
 
-    def close(self) -> str:
-        """End the worker if it still lives and give back what it said on stderr."""
+    def end_if_silent(self) -> None:
+        """Kill a worker that gave no sign of life over so many of these looks, a stopped or a hung one."""
+        alive_ns = self.counters[Field.ALIVE_NS]
+        self._silent = self._silent + 1 if alive_ns == self._alive_ns else 0
+        self._alive_ns = alive_ns
+        if self._silent >= SILENT_LOOKS and self.process.poll() is None:
+            self.process.kill()
+            self.said = SILENT
+
+    def close(self) -> None:
+        """End the worker if it still lives and take down what it said on stderr; may be called twice."""
         self._control.close()
         try:
-            _, said = self.process.communicate(timeout=10)
+            _, said = self.process.communicate(timeout=_END_LIMIT_S)
         except subprocess.TimeoutExpired:
             self.process.kill()
             _, said = self.process.communicate()
+        self.said = self.said or said.decode(errors="replace")
         self.counters.close()
-        return said.decode(errors="replace")
+
+    @property
+    def last_word(self) -> str:
+        """The last line it said on stderr: why it ended before its time; "" where it said nothing."""
+        return self.said.strip().rpartition("\n")[2]
 
 
 def _step_back() -> None:
@@ -104,7 +126,8 @@ class Crew:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.said = "".join(worker.close() for worker in self.workers)
+        for worker in self.workers:
+            worker.close()
         for feeder in self._feeders:
             feeder.join(timeout=5)
 
@@ -128,7 +151,7 @@ class Crew:
             self.check()
             died = next((w for w in self.workers if w.process.poll() is not None), None)
             if died is not None or time.monotonic() > limit:
-                raise EngineError("worker_not_ready", status=died.process.returncode if died else None)
+                raise _not_ready(died)
             time.sleep(0.01)
 
     def go(self, lead_ns: int = 50_000_000) -> Go:
@@ -159,5 +182,21 @@ class Crew:
     def total(self, field: Field) -> int:
         return sum(worker.counters[field] for worker in self.workers)
 
+    def unheard_ns(self, now_ns: int) -> int:
+        """For how long no running worker has heard of the target; 0 where one has."""
+        since = [w.counters[Field.UNHEARD_SINCE_NS] for w in self.workers if w.process.poll() is None]
+        return now_ns - max(since) if since and all(since) else 0
+
+    def end_the_silent(self) -> None:
+        for worker in self.workers:
+            worker.end_if_silent()
+
     def states(self) -> list[State]:
         return [worker.state for worker in self.workers]
+
+
+def _not_ready(died: Worker | None) -> EngineError:
+    if died is None:
+        return EngineError("worker_not_ready", why=f"{_START_LIMIT_S:.0f} s")
+    died.close()
+    return EngineError("worker_not_ready", why=died.last_word or f"exit {died.process.returncode}")

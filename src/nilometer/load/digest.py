@@ -17,6 +17,7 @@ from nilometer.wire.outcome import is_event_stream, judge
 from nilometer.wire.reader import Reader
 
 from .exchange import Exchange
+from .outage import NO_SOCKET
 from .pulse import Pulse
 
 _NS_PER_S = 1_000_000_000
@@ -169,6 +170,8 @@ class Digest:
         x = self._exchange
         if x.ending in ("cancelled", "censored"):
             return "cancelled", None, None
+        if x.ending == NO_SOCKET:
+            return "error", "connect", x.detail
         if x.ending in _OWN_KINDS:
             return "error", x.ending, x.detail[:200] if x.detail else None  # type: ignore[return-value]
         if x.status is None:

@@ -22,6 +22,7 @@ def merged(healths: list[Health]) -> Health:
         asked_in_flight=sum(asked) if asked else None,
         event_loop=healths[0].event_loop,
         resent=sum(h.resent for h in healths),
+        socketless=sum(h.socketless for h in healths),
         connections_opened=sum(h.connections_opened for h in healths),
         wall_steps=max(h.wall_steps for h in healths),
         death=next((h.death for h in healths if h.death), None),

@@ -14,12 +14,13 @@ from typing import Protocol
 import httptools
 
 from nilometer.core.record import ErrorKind
-from nilometer.net.connection import ANCILLARY_BYTES, NO_STAMP, READ_BYTES, Connection, TlsError, Want
+from nilometer.net.connection import ANCILLARY_BYTES, NO_STAMP, OWN_LIMITS, READ_BYTES, Connection, TlsError, Want
 from nilometer.net.inbox import Inbox
 from nilometer.net.route import Route
 
 from .exchange import Exchange
 from .order import Limits
+from .outage import NO_SOCKET
 from .overdue import limit_passed, may_be_stale, passed
 from .pulse import LATE_NS, Pulse
 
@@ -157,7 +158,7 @@ class Lane:
     def _failed(self, kind: ErrorKind, fault: OSError) -> None:
         self.close()
         if self.exchange is not None:
-            self._finish(kind, fault.strerror or str(fault))
+            self._finish(NO_SOCKET if fault.errno in OWN_LIMITS else kind, fault.strerror or str(fault))
         else:
             self._host.opened(self)  # tried: it will be tried again when there is something to send
 

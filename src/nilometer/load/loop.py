@@ -24,12 +24,11 @@ from .digest import Digest
 from .exchange import Exchange
 from .lane import Lane
 from .order import Go, Limits, Order, StopReason
+from .outage import NO_SOCKET, Outage
 from .pulse import Pulse
 from .supply import Supply
 
 _OPENING_AT_A_TIME = 64
-_FAILURE_PAUSE_S = (0.1, 0.2, 0.5, 1.0)
-"""A lane that cannot connect waits this long before its next call, so that a dead server is not stormed."""
 
 
 class LoadLoop:
@@ -65,7 +64,8 @@ class LoadLoop:
         self._connections = 0
         self.resent = 0
         self.keep_alive = order.keep_alive
-        self._failures_in_a_row = 0
+        self._outage = Outage()
+        self._socketless = 0
         self._next_scan_ns = 0
         self._start_ns = self._measured_ns = self._stop_ns = NEVER_NS
         self._limit_ns = NEVER_NS
@@ -190,30 +190,23 @@ class LoadLoop:
     def ended(self, lane: Lane, exchange: Exchange) -> None:
         """A request is over: refill its slot first, digest it later."""
         self._in_flight -= 1
-        if exchange.ending in ("connect", "tls", "timeout_connect"):
-            self._after_failure(lane)
-        else:
-            self._failures_in_a_row = 0
-            if self._order.lanes is None:
-                self._idle.append(lane)
-            elif self._accepting:
-                self._begin(lane, lane.ready)
-        self._backlog.add(exchange)
-
-    def _after_failure(self, lane: Lane) -> None:
-        self._failures_in_a_row += 1
+        pause_s = self._outage.pause_s(exchange, self._order.lanes, exchange.ended_ns or 0)
+        if exchange.ending == NO_SOCKET:
+            self._socketless += 1
         if self._order.lanes is None:
             self._idle.append(lane)
-            return
-        tries = min(self._failures_in_a_row // max(self._order.lanes, 1), len(_FAILURE_PAUSE_S) - 1)
-        self.loop.call_later(_FAILURE_PAUSE_S[tries], self._begin, lane, False)
+        elif pause_s:
+            self.loop.call_later(pause_s, self._begin, lane, False)
+        elif self._accepting:
+            self._begin(lane, lane.ready)
+        self._backlog.add(exchange)
 
     def grown(self, exchange: Exchange) -> None:
         """A very long response: digest what came, so that its bytes can go."""
         self._backlog.digest(exchange).step(NEVER_NS)
 
     def _journal_broke(self, fault: OSError) -> None:
-        self.death = f"journal: {fault.strerror or fault}"
+        self.death = broken_journal(fault)
         self.loop.call_soon(self.cancel)
 
     def _unforeseen(self, _: AbstractEventLoop, context: dict[str, object]) -> None:
@@ -238,7 +231,8 @@ class LoadLoop:
         counters[Field.FRAMES] = self.pulse.frames
         counters[Field.RECORDED] = self._backlog.recorded
         counters[Field.UNPARSED] = len(self._backlog)
-        counters[Field.CONNECT_FAILURES_IN_A_ROW] = self._failures_in_a_row
+        counters[Field.UNHEARD_IN_A_ROW] = self._outage.in_a_row
+        counters[Field.UNHEARD_SINCE_NS] = self._outage.since_ns
         counters[Field.STARVED] = self._supply.starved
         counters[Field.ALIVE_NS] = now
         for lane in self._lanes:
@@ -247,6 +241,9 @@ class LoadLoop:
             self._scan(now)
         if self._start_ns != NEVER_NS:
             self._perhaps_over(now)
+
+    def _sign_of_life(self) -> None:
+        self._counters[Field.ALIVE_NS] = time.monotonic_ns()
 
     def _scan(self, now: int) -> None:
         limits = self._order.limits
@@ -324,7 +321,7 @@ class LoadLoop:
         self._stop_ns = min(self._stop_ns, max(now, self._measured_ns))
         for lane in self._lanes:
             lane.abort("censored" if self._cut else "cancelled")
-        self._backlog.clear()
+        self._backlog.clear(self._sign_of_life)
         self._row(time.monotonic_ns())
         self.pulse.row(time.monotonic_ns())
         self.on_done()
@@ -357,9 +354,15 @@ class LoadLoop:
             event_loop=type(self.loop).__module__.partition(".")[0],
             connections_opened=self._connections,
             resent=self.resent,
+            socketless=self._socketless,
             wall_steps=len(pulse.steps),
             death=self.death,
         )
+
+
+def broken_journal(fault: OSError) -> str:
+    """The death of a worker whose journal cannot be written any more."""
+    return f"journal: {fault.strerror or fault}"
 
 
 def _spans(limits: Limits) -> tuple[int | None, ...]:

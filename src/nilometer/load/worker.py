@@ -21,14 +21,14 @@ from nilometer.net.route import resolve
 
 from .counters import Counters, Field, State
 from .journal import Trailer, Writer
-from .loop import LoadLoop
+from .loop import LoadLoop, broken_journal
 from .order import Cancel, Drain, Go, Order, Unpacker, as_control, as_order, received
 from .supply import Supply
 
 _READ_BYTES = 65536
 _STORE_CALLS = 64
-EXIT_JOURNAL = 4
-"""The journal could not be written to its end."""
+EXIT_DEATH = 4
+"""The load ended before its time, for a reason that is this worker's last word."""
 EXIT_TARGET = 5
 """The target's name was lost between the parent's probe and the worker's start."""
 
@@ -101,7 +101,8 @@ def run(calls: socket.socket, control: socket.socket) -> int:
     order, unpacker, early = receive_order(control)
     try:
         route = resolve(parse(order.target), insecure=order.insecure, proxy=order.proxy)
-    except NiloError:
+    except NiloError as fault:
+        sys.stderr.write(f"{fault.slug}\n")
         return EXIT_TARGET
     loop = new_event_loop()
     counters = Counters(Path(order.counters))
@@ -130,18 +131,21 @@ def run(calls: socket.socket, control: socket.socket) -> int:
 
 def _close_journal(journal: Writer, load: LoadLoop) -> int:
     phases: Phases = load.phases()
+    death = load.death
     try:
         journal.trailer(Trailer(phases=phases, health=load.health()))
         journal.sync()
-    except OSError:
-        return EXIT_JOURNAL
+    except OSError as fault:
+        death = death or broken_journal(fault)
     finally:
         journal.close()
-    return EXIT_JOURNAL if load.death else 0
+    if death is not None:
+        sys.stderr.write(f"{death}\n")
+    return 0 if death is None else EXIT_DEATH
 
 
 def main() -> None:
-    for number in (signal.SIGINT, signal.SIGTERM):  # a group's signals are the parent's to act on
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # a group's signals are the parent's to act on
         signal.signal(number, signal.SIG_IGN)
     calls, control = (socket.socket(fileno=int(fd)) for fd in sys.argv[1:3])
     sys.exit(run(calls, control))

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nilometer.core.clock import NS_PER_MS
+from nilometer.core.clock import NS_PER_MS, NS_PER_S
 from nilometer.core.run import Health, Phases
 from nilometer.core.spec import Load
 from nilometer.core.summary import Distribution, Generator
@@ -79,6 +79,8 @@ class Signs(NamedTuple):
     """Closed loop: share of the slots' time that the generator left idle without need."""
     start_lag_p99_ms: float | None
     late_starts: int
+    socketless: int
+    """Requests for which this machine had no socket left; over the whole run."""
 
 
 def gather(seen: Seen, stretch: Stretch, load: Load, phases: Phases, health: Health) -> Signs:
@@ -108,12 +110,14 @@ def gather(seen: Seen, stretch: Stretch, load: Load, phases: Phases, health: Hea
         idle_share=idle,
         start_lag_p99_ms=_percentile_ms(own_lag, 99),
         late_starts=int((own_lag > LIMIT_MS * NS_PER_MS).sum()),
+        socketless=health.socketless,
     )
 
 
 def reasons(signs: Signs) -> list[str]:
     """The signs that call the generator limited, gravest first; their names are those of the evidence."""
     found = {
+        "requests_without_socket": signs.socketless > 0,
         "late_reads_share": _reads_late(signs),
         "late_first_tokens_share": _first_tokens_late(signs),
         "loop_lag": _lag_shows(signs),
@@ -227,13 +231,25 @@ def _achieved(
     Closed loop: mean in flight / N, from the moment all slots had begun. Open loop: sent / due.
     """
     if slots is None:
-        due = int(span.holds(table.due_ns).sum())
-        return (int(span.holds(table.sent_ns).sum()) / due if due else None), None
+        return _sent_over_due(table, span, phases, load), None
     full = _full_load(table, span, phases, slots, load)
     if full.end_ns <= full.start_ns:
         return None, None
     mean = float(in_flight(table, phases, np.array([full.start_ns, full.end_ns]))[0])
     return mean / slots, _idle_share(table, full, slots, mean)
+
+
+def _sent_over_due(table: Table, span: Span, phases: Phases, load: Load) -> float | None:
+    """Requests sent over requests due in the span. A loop that ran behind left some that it never came to."""
+    due = float(span.holds(table.due_ns).sum())
+    if not due:
+        return None
+    last = int(table.due_ns.argmax())
+    due_ns, sent_ns = int(table.due_ns[last]), int(table.sent_ns[last])
+    behind_ns = min(span.end_ns, phases.stop_ns) - due_ns
+    if sent_ns != NONE and sent_ns - due_ns > LIMIT_MS * NS_PER_MS and behind_ns > 0:
+        due += (load.rate_per_s or 0.0) * behind_ns / NS_PER_S
+    return int(span.holds(table.sent_ns).sum()) / due
 
 
 def _full_load(table: Table, span: Span, phases: Phases, slots: int, load: Load) -> Span:

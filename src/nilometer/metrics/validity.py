@@ -28,9 +28,12 @@ _GUIDE_TOLERANCE_S = 0.5
 """A run shorter than the guide's by less is as long as the guide's."""
 
 _EFFECT: dict[str, tuple[Verdict, Severity]] = {
+    "sockets_exhausted": ("inadmissible", "high"),
     "generator_limited": ("inadmissible", "high"),
     "no_ok_requests": ("inadmissible", "high"),
     "worker_died": ("inadmissible", "high"),
+    "worker_silent": ("inadmissible", "high"),
+    "journal_broken": ("inadmissible", "high"),
     "target_lost": ("inadmissible", "high"),
     "errors_over_limit": ("inadmissible", "high"),
     "never_steady": ("inadmissible", "high"),
@@ -50,6 +53,8 @@ _EFFECT: dict[str, tuple[Verdict, Severity]] = {
 }
 """What a finding makes of the verdict, and how severe it is. Gravest first; findings come in this order."""
 
+DEATHS = ("worker_died", "worker_silent", "journal_broken")
+"""Findings that a worker ended before its time."""
 _WORST_FIRST: tuple[Verdict, ...] = ("inadmissible", "marked")
 _NOTES = ("clock_stepped", "budget_reached", "connection_not_kept", "lengths_not_from_traffic")
 """Findings that say something about the run but nothing against its figures."""
@@ -65,7 +70,7 @@ def judge(
     The verdict is the worst that any finding makes of it; a run without findings is admissible.
     """
     found = [
-        *_generator(summary),
+        *_generator(summary, health),
         *_load(summary, spec, phases, health),
         *_window(summary, phases),
         *_lengths(summary, spec),
@@ -87,8 +92,10 @@ def _finding(slug: str, *evidence: Evidence, metric: str | None = None, **params
     )
 
 
-def _generator(summary: Summary) -> Iterator[Finding]:
-    if summary.generator.verdict == "limited":
+def _generator(summary: Summary, health: Health) -> Iterator[Finding]:
+    if health.socketless:
+        yield _finding("sockets_exhausted", n=health.socketless)
+    elif summary.generator.verdict == "limited":
         told = list(_generator_evidence(summary))
         yield _finding("generator_limited", *told)
 
@@ -117,7 +124,7 @@ def _load(summary: Summary, spec: Spec, phases: Phases, health: Health) -> Itera
     if counts.ok == 0:
         yield _finding("no_ok_requests", *_failures(summary), started=counts.started)
     if health.death is not None:
-        yield _finding("worker_died", why=health.death)
+        yield _death(health.death)
     if phases.stopped_by == "target_lost":
         yield _finding("target_lost", *_failures(summary))
     if phases.stopped_by == "budget":
@@ -135,6 +142,12 @@ def _load(summary: Summary, spec: Spec, phases: Phases, health: Health) -> Itera
         yield _finding("clock_stepped", Evidence(name="wall_step", value=step_ms, unit="ms"), n=health.wall_steps)
     if health.resent:
         yield _finding("connection_not_kept", Evidence(name="requests_resent", value=health.resent))
+
+
+def _death(death: str) -> Finding:
+    if death.startswith("journal: "):
+        return _finding("journal_broken", why=death.removeprefix("journal: "))
+    return _finding("worker_silent") if death == "silent" else _finding("worker_died", why=death)
 
 
 def _failures(summary: Summary) -> Iterator[Evidence]:

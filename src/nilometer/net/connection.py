@@ -30,6 +30,8 @@ _TCP_CLOSE = 7
 _UNACKED = struct.Struct("=I")
 _UNACKED_AT = 24
 """Linux, struct tcp_info in linux/tcp.h: the state is its first byte, tcpi_unacked its fifth u32 after 8 bytes."""
+OWN_LIMITS = (errno.EMFILE, errno.ENFILE, errno.EADDRNOTAVAIL, errno.ENOBUFS, errno.ENOMEM)
+"""What says that this machine has no socket left to connect with: files, ports, memory."""
 
 
 class Want(IntEnum):

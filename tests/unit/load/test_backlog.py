@@ -112,7 +112,7 @@ def test_at_the_end_all_is_written_at_once_also_what_was_begun(bench: Bench) -> 
     first = bench.end(b"".join(event("x") for _ in range(400)) + finish() + usage(7, 400) + DONE, pieces=400)
     bench.end()
     bench.backlog.digest(first).step(0)
-    bench.backlog.clear()
+    bench.backlog.clear(lambda: None)
     assert [record.output_tokens for record in bench.written] == [400, 3]
     assert bench.backlog.recorded == 2
     bench.loop.run_until(bench.loop.now_ns + 100 * MS)  # the timer that was set finds nothing to do
@@ -135,7 +135,7 @@ def test_a_reading_begun_while_the_response_came_is_gone_on_with(bench: Bench) -
     coming.user += [S + MS, S + 2 * MS]
     coming.kernel += b"\xff" * 32
     bench.backlog.add(coming)
-    bench.backlog.clear()
+    bench.backlog.clear(lambda: None)
     assert [frame.at_ns for frame in bench.written[0].frames] == [S, S + MS]
 
 
@@ -150,7 +150,7 @@ def test_one_that_cannot_be_read_does_not_end_the_load(bench: Bench, monkeypatch
         return really(self, deadline_ns)
 
     monkeypatch.setattr(Digest, "step", step)
-    bench.backlog.clear()
+    bench.backlog.clear(lambda: None)
     assert [(r.outcome, r.error) for r in bench.written] == [("error", "malformed"), ("ok", None)]
     assert "too deep" in (bench.written[0].error_detail or "")
     assert bench.backlog.recorded == 2
@@ -168,7 +168,7 @@ def test_one_that_cannot_be_written_down_is_written_as_malformed(bench: Bench) -
     bench.backlog._write = write
     bench.end()
     bench.end()
-    bench.backlog.clear()
+    bench.backlog.clear(lambda: None)
     assert [(r.outcome, r.error) for r in bench.written] == [("error", "malformed"), ("ok", None)]
     assert bench.backlog.recorded == 2
 
@@ -184,18 +184,18 @@ def test_a_count_beyond_64_bits_is_no_end(bench: Bench) -> None:
     bench.backlog._write = write
     bench.end(event("a") + finish() + usage(2**70, 2**80) + DONE)
     bench.end()
-    bench.backlog.clear()
+    bench.backlog.clear(lambda: None)
     assert len(bench.written) == 2
     assert bench.written[1].outcome == "ok"
 
 
 def test_a_full_disk_is_told_once_and_nothing_more_is_counted(bench: Bench) -> None:
     bench.end()
-    bench.backlog.clear()
+    bench.backlog.clear(lambda: None)
     bench.fault = OSError(28, "No space left on device")
     for _ in range(3):
         bench.end()
-    bench.backlog.clear()
+    bench.backlog.clear(lambda: None)
     assert bench.backlog.recorded == 1
     assert [fault.errno for fault in bench.told] == [28]
     assert len(bench.backlog) == 0

@@ -17,11 +17,13 @@ def column(*values: int) -> bytes:
 
 ONE = Health(
     at=column(10, 20, 30), wall_offset=column(5, 5, 6), lag_max=column(1, 9, 1), in_flight=column(4, 4, 3),
-    cpu=column(0, 7, 8), asked_in_flight=4, event_loop="uvloop", connections_opened=5, resent=1, wall_steps=1,
+    cpu=column(0, 7, 8), asked_in_flight=4, event_loop="uvloop", connections_opened=5, resent=1, socketless=2,
+    wall_steps=1,
 )  # fmt: skip
 TWO = Health(
     at=column(11, 19), wall_offset=column(4, 6), lag_max=column(2, 3), in_flight=column(1, 2), cpu=column(1, 5),
-    asked_in_flight=3, event_loop="uvloop", connections_opened=3, resent=2, wall_steps=0, death="killed",
+    asked_in_flight=3, event_loop="uvloop", connections_opened=3, resent=2, socketless=1, wall_steps=0,
+    death="killed",
 )  # fmt: skip
 
 
@@ -32,7 +34,8 @@ def test_one_worker_is_as_it_was() -> None:
 def test_two_workers_over_the_rows_both_have() -> None:
     assert merged([ONE, TWO]) == Health(
         at=column(10, 19), wall_offset=column(4, 5), lag_max=column(2, 9), in_flight=column(5, 6), cpu=column(1, 7),
-        asked_in_flight=7, event_loop="uvloop", connections_opened=8, resent=3, wall_steps=1, death="killed",
+        asked_in_flight=7, event_loop="uvloop", connections_opened=8, resent=3, socketless=3, wall_steps=1,
+        death="killed",
     )  # fmt: skip
 
 

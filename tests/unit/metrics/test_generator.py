@@ -206,6 +206,27 @@ def test_an_open_loop_that_starts_late_is_limited() -> None:
     assert seen_by(due(0.001), **OPEN)[0].achieved_over_asked == pytest.approx(1.0, abs=0.01)
 
 
+def test_what_an_open_loop_never_came_to_was_asked_all_the_same() -> None:
+    """10 a second over 30 s; the loop came as far as the call due at 14.9 s, and that one 15 s late."""
+    behind = [stream(i * 0.2, due_ns=at(i * 0.1)) for i in range(150)]
+    made, why = seen_by(behind, **OPEN)
+    assert made.achieved_over_asked == pytest.approx(150 / 301)
+    assert "start_lag" in why
+
+
+def test_a_pause_before_the_end_is_no_lag() -> None:
+    poisson = [stream(i * 0.1, due_ns=at(i * 0.1 - 0.0001)) for i in range(1, 270)]
+    assert seen_by(poisson, **OPEN)[0].achieved_over_asked == 1.0
+
+
+def test_without_a_socket_the_load_was_not_what_was_asked() -> None:
+    unsent = failed(5.0, 5.0, "connect", sent_ns=None)
+    short = msgspec.structs.replace(CALM, socketless=1)
+    assert seen_by([*slot(), unsent])[0].verdict == "fit"
+    made, why = seen_by([*slot(), unsent], short)
+    assert (made.verdict, why) == ("limited", ["requests_without_socket"])
+
+
 def test_connecting_is_no_start_lag() -> None:
     opened = [
         stream(i * 0.1, due_ns=at(i * 0.1 - 0.0301), new_connection=True, connect_ns=30_000_000) for i in range(1, 290)
@@ -238,6 +259,7 @@ def test_the_limits_themselves() -> None:
         idle_share=0.0,
         start_lag_p99_ms=None,
         late_starts=0,
+        socketless=0,
     )
     assert reasons(calm) == []
     assert reasons(calm._replace(late_reads=4)) == []

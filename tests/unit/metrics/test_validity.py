@@ -202,9 +202,24 @@ def test_notes_do_not_touch_the_verdict() -> None:
     assert findings[0].evidence[0].value == 3.0
 
 
-def test_a_dead_worker_is_inadmissible() -> None:
-    verdict, findings = judged(seen=Health(death="status -9"))
-    assert (verdict, findings[0].slug, findings[0].params) == ("inadmissible", "worker_died", {"why": "status -9"})
+@pytest.mark.parametrize(
+    ("death", "slug", "params"),
+    [
+        ("SIGKILL", "worker_died", {"why": "SIGKILL"}),
+        ("journal: No space left on device", "journal_broken", {"why": "No space left on device"}),
+        ("silent", "worker_silent", {}),
+    ],
+)
+def test_a_dead_worker_is_inadmissible(death: str, slug: str, params: dict[str, str]) -> None:
+    verdict, findings = judged(seen=Health(death=death))
+    assert (verdict, findings[0].slug, findings[0].params) == ("inadmissible", slug, params)
+
+
+def test_without_a_socket_the_generator_is_limited_by_that() -> None:
+    limited = Generator(verdict="limited")
+    verdict, findings = judged(generator=limited, seen=Health(socketless=3))
+    assert (verdict, findings[0].slug, findings[0].params) == ("inadmissible", "sockets_exhausted", {"n": 3})
+    assert "generator_limited" not in [finding.slug for finding in findings]
 
 
 def test_findings_come_gravest_first() -> None:

@@ -1,0 +1,120 @@
+"""The load from its start to the end of the last worker, as the parent sees it: look on, pass on every wish to stop.
+
+The user's wish, the budget's end, a target that is lost; and a worker that is not heard of any more is ended.
+"""
+
+from __future__ import annotations
+
+import signal
+import time
+from typing import Protocol
+
+import msgspec
+
+from nilometer.core.clock import NS_PER_S
+from nilometer.core.record import Phase
+from nilometer.core.spec import Spec
+from nilometer.load.counters import Field
+from nilometer.load.crew import Crew
+from nilometer.load.order import Go, StopReason
+
+from .approach import Approach
+from .live import Live, Observer
+from .orders import Share, orders
+
+LOST_AFTER_NS = 10 * NS_PER_S
+"""Nothing was heard of the target for so long, in `_LOST_TRIES` requests or more: it counts as lost."""
+_LOST_TRIES = 3
+_LOOK_S = 0.25
+_CANCEL_LIMIT_NS = 5 * NS_PER_S
+"""A worker that has not ended so long after it was told to cancel is killed."""
+
+
+class Watch(Protocol):
+    """Who looks on while a run goes on."""
+
+    def probing(self, step: str) -> None: ...
+
+    def before(self, spec: Spec, *, api: str, now_wall_s: float, tokens: int | None = None) -> None: ...
+
+    def update(self, live: Live) -> None: ...
+
+
+class Stop:
+    """How often the user asked to stop: once = drain, twice = cancel."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.under_load = False
+        """Until then an interrupt ends everything at once: there is nothing yet to be saved."""
+
+
+def put_on(way: Approach, files: list[Share], watch: Watch, stop: Stop, keep_text: bool) -> str:
+    """Put the load on; returns how the workers ended, for a run whose journals do not tell."""
+    told = orders(way.spec, way, files, keep_text=keep_text)
+    observer = Observer([share.journal for share in files])
+    try:
+        with Crew(told, way.calls) as crew:
+            crew.wait_ready()
+            stop.under_load = True
+            _follow(crew, crew.go(), way.spec, observer, watch, stop)
+        return ending([(worker.process.returncode, worker.last_word) for worker in crew.workers])
+    finally:
+        observer.close()
+        for share in files:
+            share.counters.unlink(missing_ok=True)
+
+
+def ending(workers: list[tuple[int, str]]) -> str:
+    """How the first worker that did not end well did end: its last word, else the signal or exit status.
+
+    `journal: No space left on device`, `silent`, `SIGKILL`, `exit 1`.
+    """
+    status, last_word = next(((status, word) for status, word in workers if status), (0, ""))
+    return last_word or (signal.Signals(-status).name if status < 0 else f"exit {status}")
+
+
+def _follow(crew: Crew, go: Go, spec: Spec, observer: Observer, watch: Watch, stop: Stop) -> None:
+    """Look on until every worker has ended."""
+    told = 0
+    drained = False
+    cancelled_ns: int | None = None
+    while crew.running:
+        crew.check()
+        now = time.monotonic_ns()
+        phase, elapsed_s, total_s = _phase(spec, go, now, crew)
+        live = observer.look(phase, elapsed_s, now, crew.total(Field.FRAMES), crew.total(Field.IN_FLIGHT))
+        watch.update(msgspec.structs.replace(live, total_s=total_s))
+        crew.end_the_silent()
+        if stop.asked > told:
+            told = stop.asked
+            crew.drain("interrupted") if told == 1 else crew.cancel()
+            cancelled_ns = now if told > 1 else None
+        if cancelled_ns is not None and now - cancelled_ns > _CANCEL_LIMIT_NS:
+            crew.kill()
+        if not drained and (why := _reason_to_stop(spec, crew, observer, now)):
+            crew.drain(why)
+            drained = True
+        time.sleep(_LOOK_S)
+
+
+def _reason_to_stop(spec: Spec, crew: Crew, observer: Observer, now_ns: int) -> StopReason | None:
+    budget = spec.load.max_total_tokens
+    if budget is not None and observer.tokens >= budget:
+        return "budget"
+    lost = crew.unheard_ns(now_ns) >= LOST_AFTER_NS and crew.total(Field.UNHEARD_IN_A_ROW) >= _LOST_TRIES
+    return "target_lost" if lost else None
+
+
+def _phase(spec: Spec, go: Go, now_ns: int, crew: Crew) -> tuple[Phase, float, float | None]:
+    """(phase, seconds in it, its length or None where a count or the drain ends it)."""
+    load = spec.load
+    at_s = (now_ns - go.start_ns) / NS_PER_S
+    if at_s < load.warmup_s:
+        return "warmup", max(at_s, 0.0), load.warmup_s
+    if load.requests is not None:
+        measured = crew.total(Field.MEASURED_STARTED) < load.requests
+        return ("measured" if measured else "drain"), at_s - load.warmup_s, None
+    if at_s < load.warmup_s + load.duration_s:
+        return "measured", at_s - load.warmup_s, load.duration_s
+    return "drain", at_s - load.warmup_s - load.duration_s, load.drain_s

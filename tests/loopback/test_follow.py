@@ -1,0 +1,191 @@
+"""The parent's watch over a load: a target that is lost, a worker that hangs, sockets that run out."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from tests.loopback.replay import Replay, Reply
+from tests.loopback.test_load_worker import QUICK, STEADY
+
+from nilometer.core.run import Run
+from nilometer.core.spec import Load, Prompts, Spec
+from nilometer.experiment import follow
+from nilometer.experiment.follow import Stop
+from nilometer.experiment.live import Live
+from nilometer.experiment.measure import measure
+from nilometer.load import crew
+from nilometer.load.counters import Field
+from nilometer.load.order import Order
+
+NS_PER_S = 1_000_000_000
+PROMPTS = Prompts(input_tokens="16", output_tokens="3")
+
+
+class Meanwhile:
+    """Watches a run, and does something once, as soon as so many requests of it have ended."""
+
+    def __init__(self, act: Callable[[], None] = lambda: None, after: int = 1) -> None:
+        self._act, self._after = act, after
+        self.acted_ns = 0
+
+    def probing(self, step: str) -> None:
+        pass
+
+    def before(self, spec: Spec, *, api: str, now_wall_s: float, tokens: int | None = None) -> None:
+        pass
+
+    def update(self, live: Live) -> None:
+        if not self.acted_ns and live.n >= self._after:
+            self.acted_ns = time.monotonic_ns()
+            self._act()
+
+
+@pytest.fixture(autouse=True)
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> list[crew.Worker]:
+    """The workers of a run, as they are started."""
+    found: list[crew.Worker] = []
+
+    class Kept(crew.Worker):
+        def __init__(self, order: Order) -> None:
+            super().__init__(order)
+            found.append(self)
+
+    monkeypatch.setattr(crew, "Worker", Kept)
+    return found
+
+
+def run(url: str, watch: Meanwhile, load: Load) -> Run:
+    spec = Spec(target=url, model="m", api="chat", probe=False, prompts=PROMPTS, load=load)
+    return measure(spec, (), runs=None, watch=watch, stop=Stop())
+
+
+def slugs(made: Run) -> list[str]:
+    return [finding.slug for finding in made.findings]
+
+
+@contextmanager
+def hanging_up() -> Iterator[tuple[str, list[int]]]:
+    """A server that takes every connection and closes it without a byte; (url, how often)."""
+    taken: list[int] = []
+    with socket.create_server(("127.0.0.1", 0), backlog=64) as listener:
+
+        def serve() -> None:
+            while True:
+                try:
+                    connection, _ = listener.accept()
+                except OSError:
+                    return
+                taken.append(time.monotonic_ns())
+                connection.close()
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}", taken
+        listener.shutdown(socket.SHUT_RDWR)
+    thread.join()
+
+
+@pytest.mark.parametrize("concurrency", [1, 4])
+def test_a_target_that_dies_ends_the_run_however_few_are_in_flight(
+    concurrency: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(follow, "LOST_AFTER_NS", NS_PER_S)
+    with Replay(STEADY) as replay:
+        watch = Meanwhile(replay.__exit__)
+        made = run(replay.url, watch, Load(concurrency=concurrency, warmup_s=0, duration_s=60, ramp_s=0))
+        lasted_s = (time.monotonic_ns() - watch.acted_ns) / 1e9
+    assert made.phases.stopped_by == "target_lost"
+    assert made.verdict == "inadmissible"
+    assert "target_lost" in slugs(made)
+    assert made.summary.run_requests.ok >= 1
+    assert 1 < lasted_s < 10
+
+
+def test_a_server_that_only_hangs_up_is_neither_stormed_nor_kept_waiting_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(follow, "LOST_AFTER_NS", 2 * NS_PER_S)
+    with hanging_up() as (url, taken):
+        made = run(url, Meanwhile(), Load(concurrency=8, warmup_s=0, duration_s=60, ramp_s=0))
+    counts = made.summary.run_requests
+    assert made.phases.stopped_by == "target_lost"
+    assert counts.started == counts.incomplete + counts.cancelled
+    assert len(taken) <= 8 * 12, "8 lanes, each at once, then after 0.2, 0.5, 1.0, 1.0 s"
+
+
+def test_an_outage_that_ends_is_measured_through(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half a second without a listener: some failures, and the load goes on."""
+    monkeypatch.setattr(follow, "LOST_AFTER_NS", 3 * NS_PER_S)
+    with Replay(STEADY) as replay:
+        back: list[Replay] = []
+
+        def restart() -> None:
+            replay.__exit__()
+            time.sleep(0.5)
+            back.append(Replay(STEADY, port=replay.port).__enter__())
+
+        watch = Meanwhile(lambda: threading.Thread(target=restart).start())
+        made = run(replay.url, watch, Load(concurrency=2, warmup_s=0, duration_s=3, ramp_s=0))
+    back[0].__exit__()
+    counts = made.summary.run_requests
+    assert made.phases.stopped_by is None
+    assert counts.errors.get("connect", 0) >= 2
+    assert counts.ok > 20
+
+
+def test_a_worker_that_is_stopped_is_ended_and_what_it_had_is_kept(
+    started: list[crew.Worker], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(crew, "SILENT_LOOKS", 4)
+    watch = Meanwhile(lambda: os.kill(started[0].process.pid, signal.SIGSTOP), after=5)
+    with Replay(STEADY) as replay:
+        made = run(replay.url, watch, Load(concurrency=2, warmup_s=0, duration_s=120, ramp_s=0))
+    assert (time.monotonic_ns() - watch.acted_ns) / 1e9 < 15
+    assert made.health.death == "silent"
+    assert made.verdict == "inadmissible"
+    assert "worker_silent" in slugs(made)
+    assert made.summary.run_requests.ok >= 5
+
+
+def test_a_busy_worker_is_not_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(crew, "SILENT_LOOKS", 3)
+    with Replay(QUICK) as replay:
+        made = run(replay.url, Meanwhile(), Load(concurrency=4, warmup_s=0, duration_s=2, ramp_s=0))
+    assert made.health.death is None
+
+
+def test_an_open_loop_without_sockets_accuses_itself_and_not_the_target(started: list[crew.Worker]) -> None:
+    """20 requests a second that each last longer than the run, with files for a few of them."""
+    slow = Reply(QUICK.body, schedule=((60_000, len(QUICK.body)),), ending="keep")
+
+    def shorten() -> None:
+        pid = started[0].process.pid
+        used = len(os.listdir(f"/proc/{pid}/fd"))
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (used + 2, used + 2))
+
+    class Shortens(Meanwhile):
+        def update(self, live: Live) -> None:
+            if not self.acted_ns and started[0].counters[Field.IN_FLIGHT] >= 5:
+                self.acted_ns = time.monotonic_ns()
+                shorten()
+
+    with Replay(slow) as replay:
+        load = Load(concurrency=None, rate_per_s=20, arrivals="constant", warmup_s=0, duration_s=2, drain_s=0)
+        made = run(replay.url, Shortens(), load)
+    assert made.phases.stopped_by is None
+    assert made.health.socketless >= 10
+    assert made.summary.run_requests.errors["connect"] == made.health.socketless
+    assert made.summary.generator.verdict == "limited"
+    assert slugs(made)[0] == "sockets_exhausted"
