@@ -10,7 +10,7 @@ class Exchange:
     """One request and what came back, as it came. `user` and `kernel` (16 raw bytes each) run along `pieces`.
 
     `ending`: "whole", "closed" (by the peer, where only that can tell the end of the body), "cut" (closed or reset
-    before the end), "cancelled", "censored", or the error kind that ended it.
+    before the end), "cancelled", "censored", "no_socket", or the error kind that ended it.
     """
 
     __slots__ = (

@@ -1,0 +1,109 @@
+"""What is seen of real processes: whose port it is, how large a tree of them is, and was at its largest."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tests.loopback.driving import wait_until
+
+from nilometer.telemetry import gpu
+from nilometer.telemetry.process import listening_pid, tree_rss_bytes
+from nilometer.telemetry.sampler import MemorySampler
+
+MIB = 1 << 20
+HOLDS = """
+import subprocess, sys, time
+held = bytearray(b"x" * ({own} << 20))
+child = subprocess.Popen([sys.executable, "-c", '''
+import time
+held = bytearray(b"x" * ({child} << 20))
+print("up", flush=True)
+time.sleep(60)
+''']) if {child} else None
+print("up", flush=True)
+sys.stdin.readline()
+if child:
+    child.kill()
+    child.wait()
+del held
+print("down", flush=True)
+sys.stdin.readline()
+"""
+
+
+@contextmanager
+def holding(own: int, child: int) -> Iterator[subprocess.Popen[str]]:
+    """A process that holds so many MiB, with a child that holds others; a line on its stdin makes it let go."""
+    command = [sys.executable, "-c", HOLDS.format(own=own, child=child)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        for _ in range(2 if child else 1):
+            assert process.stdout.readline() == "up\n"
+        yield process
+        process.communicate("\n\n", timeout=20)
+
+
+def let_go(process: subprocess.Popen[str]) -> None:
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write("\n")
+    process.stdin.flush()
+    assert process.stdout.readline() == "down\n"
+
+
+def test_a_port_belongs_to_the_process_that_listens_on_it() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        assert listening_pid("127.0.0.1", port) == os.getpid()
+        assert listening_pid("localhost", port) == os.getpid()
+        assert listening_pid("198.51.100.1", port) is None, "another machine's port is not ours"
+    assert listening_pid("127.0.0.1", port) is None
+
+
+def test_a_tree_is_as_large_as_all_of_it() -> None:
+    with holding(60, 0) as alone, holding(60, 80) as family:
+        one, both = tree_rss_bytes(alone.pid), tree_rss_bytes(family.pid)
+    assert one is not None
+    assert both is not None
+    assert 60 * MIB < one < 90 * MIB
+    assert 80 * MIB < both - one < 110 * MIB, "the child: what it holds, and a Python"
+    assert tree_rss_bytes(alone.pid) is None, "it is gone"
+
+
+def test_the_peak_stays_when_the_memory_is_given_back() -> None:
+    with holding(120, 0) as process:
+        with MemorySampler(process.pid) as memory:
+            let_go(process)
+            wait_until(lambda: (tree_rss_bytes(process.pid) or 0) < 60 * MIB)
+        peaks = memory.peaks()
+    assert peaks.server_rss_peak_bytes is not None
+    assert 120 * MIB < peaks.server_rss_peak_bytes < 160 * MIB
+    assert (peaks.source or "").startswith("process tree")
+
+
+def test_memory_that_comes_later_is_seen() -> None:
+    grows = "import time; time.sleep(0.3); held = bytearray(b'x' * (100 << 20)); time.sleep(60)"
+    with subprocess.Popen([sys.executable, "-c", grows]) as process:
+        with MemorySampler(process.pid) as memory:
+            wait_until(lambda: (tree_rss_bytes(process.pid) or 0) > 100 * MIB)
+            time.sleep(1.2)
+        process.kill()
+    assert (memory.peaks().server_rss_peak_bytes or 0) > 100 * MIB
+
+
+def test_a_server_elsewhere_is_not_measured() -> None:
+    with MemorySampler(None) as memory:
+        pass
+    peaks = memory.peaks()
+    assert (peaks.server_rss_peak_bytes, peaks.device_used_peak_bytes, peaks.source) == (None, None, None)
+
+
+def test_without_a_device_none_is_named() -> None:
+    """With one, what it uses is a number; on a machine without, nothing is claimed."""
+    assert (gpu.used_bytes() is None) == (gpu.device_names() == [])
