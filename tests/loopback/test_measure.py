@@ -220,6 +220,24 @@ def test_kill_9_of_nilo_leaves_no_worker_and_a_run_to_recover(env: Env, mock: Mo
     assert shown["run_requests"]["ok"] > 5
 
 
+def test_a_journal_damaged_during_the_run_marks_it_and_is_kept(env: Env, mock: Mock) -> None:
+    command = [sys.executable, "-m", "nilometer", "measure", mock.url, "-c", "2", "--warmup", "0", "--duration", "4s"]
+    with subprocess.Popen([*command, "--json"], env=env, stdout=subprocess.PIPE, text=True) as child:
+        limit = time.monotonic() + 30
+        while not (journals(env) and journals(env)[0].stat().st_size > 20_000) and time.monotonic() < limit:
+            time.sleep(0.1)
+        with journals(env)[0].open("r+b") as file:
+            file.seek(10_000)
+            file.write(bytes(16))
+        out, _ = child.communicate(timeout=60)
+    (finding,) = (one for one in json.loads(out)["findings"] if one["slug"] == "journal_damaged")
+    assert [str(path) for path in journals(env)] == [finding["params"]["file"]]
+    assert 16 < finding["params"]["lost"] < 10_000
+    assert nilo(env, "runs", "check").returncode == 0
+    shown = nilo(env, "runs", "show", "latest")
+    assert finding["params"]["file"] in "".join(shown.stdout.split())
+
+
 def test_no_secret_gets_into_anything_kept_or_shown(env: Env, tmp_path: Path) -> None:
     env["CANARY_KEY"] = "canary-key"
     with launched(Script(models=("m",), ttft_ms=5, gap_ms=1, api_key="canary-key")) as server:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
 from nilometer.archive.protocol import Checked, RunRow
 from nilometer.core.run import Run
 from nilometer.report.document import Block, Cell, Column, Document, Foot, Lead, Table
+from nilometer.report.findings import cause, step
 from nilometer.text import units
 from nilometer.text.i18n import Catalogue
 from nilometer.text.width import columns
@@ -186,6 +187,14 @@ def _removed(row: RunRow, words: Catalogue) -> str:
     )
     gone = words.say("screen.runs.removed_tags", tags=", ".join(row.tags)) if row.tags else ""
     return f"{line} {gone}".rstrip()
+
+
+def recovered_lines(run: Run, words: Catalogue) -> Iterator[str]:
+    """What a check tells of a run that it has filed: its size, and what of its journal was lost."""
+    yield words.say("screen.runs.recovered", run=run.id, n=run.summary.run_requests.started)
+    for finding in run.findings:
+        if finding.slug == "journal_damaged":
+            yield words.say("screen.runs.damaged", what=cause(finding, words), step=step(finding, words))
 
 
 def check_document(checked: Checked, archive: str, words: Catalogue) -> Document:

@@ -100,20 +100,20 @@ def check_command(session: Session) -> None:
     from nilometer.experiment.places import journal_folder
     from nilometer.experiment.recover import recover
 
-    from .run_screens import check_document, check_object
+    from .run_screens import check_document, check_object, recovered_lines
 
     with open_archive(session.archive_url) as archive:
-        unreadable = 0
+        damaged = False
         for found in recover(journal_folder(), archive):
             if isinstance(found, Run):
-                session.tell(
-                    session.words.say("screen.runs.recovered", run=found.id, n=found.summary.run_requests.started)
-                )
+                for line in recovered_lines(found, session.words):
+                    session.tell(line)
+                damaged |= bool(found.health.damage)
             else:
-                session.fail(found)
-                unreadable += 1
+                session.fail(found.fault)
+                damaged = True
         checked = archive.check()
     path = str(location(session.archive_url))
     session.emit(check_object(checked), lambda: session.render(check_document(checked, path, session.words)))
-    if checked.problems or unreadable:
+    if checked.problems or damaged:
         sys.exit(3)

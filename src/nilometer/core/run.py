@@ -50,6 +50,15 @@ class Phases(msgspec.Struct, frozen=True, kw_only=True):
     cut_at_drain_limit: bool = False
 
 
+class Damage(msgspec.Struct, frozen=True, kw_only=True):
+    """What of a worker's journal could not be read back, and where that journal is kept."""
+
+    file: str
+    lost_bytes: int
+    gaps: int
+    """Places where bytes were lost."""
+
+
 class Health(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What the load worker saw of itself: packed int64 columns, one row every 100 ms.
 
@@ -72,6 +81,8 @@ class Health(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     wall_steps: int = 0
     death: str | None = None
     """Why the worker ended before its time; None when it did not."""
+    damage: tuple[Damage, ...] = ()
+    """The workers' journals that were damaged: what stood there is in no figure."""
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):

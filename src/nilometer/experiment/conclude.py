@@ -8,13 +8,12 @@ from pathlib import Path
 import msgspec
 
 from nilometer.core.clock import NS_PER_S
-from nilometer.core.finding import Finding
-from nilometer.core.run import Health, Phases, Run
+from nilometer.core.run import Damage, Health, Phases, Run
 from nilometer.core.spec import Spec, from_tree
 from nilometer.core.summary import Memory
 from nilometer.load import journal
 from nilometer.load.health import merged
-from nilometer.load.journal import Header, Trailer
+from nilometer.load.journal import Ending, Header
 from nilometer.metrics.summary import summarise
 from nilometer.metrics.validity import judge
 from nilometer.telemetry.machine import read_client
@@ -29,9 +28,8 @@ def conclude(
     *,
     death: str = KILLED,
     memory: Memory | None = None,
-    findings: Sequence[Finding] = (),
 ) -> Run:
-    """The Run that these journals tell. `death` is why a worker left no trailer, `findings` what the probe found."""
+    """The Run that these journals tell. `death` is why a worker left no trailer."""
     spec = from_tree(header.spec, "journal")
     phases, health = _ends(header, spec, journals, death)
     summary = summarise(journal.records(journals), spec, phases, health, memory or Memory())
@@ -46,7 +44,7 @@ def conclude(
         phases=phases,
         health=health,
         summary=summary,
-        findings=[*judged, *(finding for finding in findings if finding.slug not in known)],
+        findings=[*judged, *(finding for finding in header.findings if finding.slug not in known)],
         verdict=verdict,
         tool_version=header.tool_version,
         group=header.group,
@@ -59,18 +57,24 @@ def conclude(
 
 def _ends(header: Header, spec: Spec, journals: Sequence[Path], death: str) -> tuple[Phases, Health]:
     """Borders and health from the trailers; where a worker left none, from what the journals tell."""
-    trailers = [_trailer(path) for path in journals]
-    whole = [trailer for trailer in trailers if trailer is not None]
+    endings = [journal.ending(path) for path in journals]
+    damage = _damage(journals, endings)
+    whole = [ending.trailer for ending in endings if ending.trailer is not None]
     if not whole:
-        return _phases_without(header, spec, journals), Health(death=death)
+        return _phases_without(header, spec, journals), Health(death=death, damage=damage)
     health = merged([trailer.health for trailer in whole])
-    if len(whole) < len(trailers):
+    if len(whole) < len(endings):
         health = msgspec.structs.replace(health, death=death)
-    return _span([trailer.phases for trailer in whole]), health
+    return _span([trailer.phases for trailer in whole]), msgspec.structs.replace(health, damage=damage)
 
 
-def _trailer(path: Path) -> Trailer | None:
-    return next((entry for entry in journal.read(path) if isinstance(entry, Trailer)), None)
+def _damage(journals: Sequence[Path], endings: Sequence[Ending]) -> tuple[Damage, ...]:
+    """What was lost, journal by journal, under the name that each is kept by once the run is filed."""
+    return tuple(
+        Damage(file=str(journal.aside(path)), lost_bytes=ending.lost_bytes, gaps=ending.gaps)
+        for path, ending in zip(journals, endings, strict=True)
+        if ending.gaps
+    )
 
 
 def _phases_without(header: Header, spec: Spec, journals: Sequence[Path]) -> Phases:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from pathlib import Path
 from random import Random
 from typing import NamedTuple, TypeVar
 
@@ -13,7 +12,7 @@ import msgspec
 
 from nilometer import __version__
 from nilometer.core.environment import EngineFacts, Environment, ModelFacts
-from nilometer.core.errors import ArchiveError, SpecError, TargetError
+from nilometer.core.errors import SpecError, TargetError
 from nilometer.core.record import Record
 from nilometer.core.run import Run, Runs, new_id
 from nilometer.core.spec import Spec, to_tree
@@ -27,6 +26,7 @@ from nilometer.workload import arrivals
 
 from .approach import Approach, Headers, approach
 from .conclude import conclude
+from .filing import file_run, put_away
 from .follow import Stop, Watch, put_on
 from .orders import Share, tokens_foretold
 from .places import allow_sockets, journal_folder, shares
@@ -71,7 +71,7 @@ def measure(
 ) -> Run:
     """Run one load test and file it. Raises TargetError and SpecError before anything was sent under load.
 
-    `take_records` is handed all records once, in order of ending. The journals are removed when everything that was
+    `take_records` is handed all records once, in order of ending. The journals are put away when everything that was
     to be kept is kept; until then they hold the run, and an ArchiveError `run_not_archived` names them.
     """
     check(spec)
@@ -84,20 +84,19 @@ def measure(
     run_id = new_id(random)
     files = shares(run_id, spec.load.workers, journal_folder())
     environment = _environment(way, behind)
-    header = _header(run_id, way.spec, environment, place)
+    header = _header(run_id, way, environment, place)
     held = _open_journals(header, files)
     pid = behind.pid if behind else listening_pid(way.endpoint.host, way.endpoint.port)
     watch.before(way.spec, api=way.api, now_wall_s=time.time(), tokens=_foretold(way))
     with MemorySampler(pid) as memory, held:
         death = put_on(way, files, watch, stop, keep_text)
         journals = [share.journal for share in files]
-        run = conclude(header, journals, death=death, memory=memory.peaks(), findings=way.findings)
+        run = conclude(header, journals, death=death, memory=memory.peaks())
         if runs is not None:
-            _file(run, runs, journals)
+            file_run(run, journals, runs)
         if take_records is not None:
             take_records(journal.records(journals))
-        for path in journals:
-            path.unlink(missing_ok=True)
+        put_away(run, journals)
     return run
 
 
@@ -135,12 +134,12 @@ def _joined(first: Facts, second: Facts) -> Facts:
     return msgspec.structs.replace(second, **known)
 
 
-def _header(run_id: str, spec: Spec, environment: Environment, place: Place) -> Header:
+def _header(run_id: str, way: Approach, environment: Environment, place: Place) -> Header:
     return Header(
         run=run_id,
         worker=0,
-        workers=spec.load.workers,
-        spec=to_tree(spec),
+        workers=way.spec.load.workers,
+        spec=to_tree(way.spec),
         environment=environment,
         started_wall_ns=time.time_ns(),
         tool_version=__version__,
@@ -149,6 +148,7 @@ def _header(run_id: str, spec: Spec, environment: Environment, place: Place) -> 
         level=place.level,
         order=place.order,
         parent=place.parent,
+        findings=way.findings,
     )
 
 
@@ -158,14 +158,6 @@ def _open_journals(header: Header, files: list[Share]) -> ExitStack:
     for i, share in enumerate(files):
         held.enter_context(journal.create(share.journal, msgspec.structs.replace(header, worker=i)))
     return held
-
-
-def _file(run: Run, runs: Runs, journals: list[Path]) -> None:
-    """Put the run into the archive; until that has worked the journals stay."""
-    try:
-        runs.put(run, journal.records(journals))
-    except ArchiveError as fault:
-        raise ArchiveError("run_not_archived", file=str(journals[0]), why=fault.slug, detail=str(fault)) from None
 
 
 def lost(run: Run) -> TargetError | None:

@@ -26,6 +26,7 @@ def merged(healths: list[Health]) -> Health:
         connections_opened=sum(h.connections_opened for h in healths),
         wall_steps=max(h.wall_steps for h in healths),
         death=next((h.death for h in healths if h.death), None),
+        damage=tuple(one for h in healths for one in h.damage),
     )
 
 

@@ -6,14 +6,14 @@ finding makes of the verdict.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from nilometer.core.clock import NS_PER_MS, NS_PER_S
 from nilometer.core.errors import Param
 from nilometer.core.finding import Evidence, Finding, FindingClass, Severity
-from nilometer.core.run import Health, Phases
+from nilometer.core.run import Damage, Health, Phases
 from nilometer.core.spec import Prompts, Spec
 from nilometer.core.summary import Distribution, Length, Summary, Verdict
 
@@ -37,6 +37,7 @@ _EFFECT: dict[str, tuple[Verdict, Severity]] = {
     "target_lost": ("inadmissible", "high"),
     "errors_over_limit": ("inadmissible", "high"),
     "never_steady": ("inadmissible", "high"),
+    "journal_damaged": ("marked", "medium"),
     "interrupted": ("marked", "medium"),
     "too_few": ("marked", "medium"),
     "censored_over": ("marked", "medium"),
@@ -72,6 +73,7 @@ def judge(
     found = [
         *_generator(summary, health),
         *_load(summary, spec, phases, health),
+        *_lost(health.damage),
         *_window(summary, phases),
         *_lengths(summary, spec),
         *_prefix_hits(summary, spec, template_tokens or 0),
@@ -148,6 +150,18 @@ def _death(death: str) -> Finding:
     if death.startswith("journal: "):
         return _finding("journal_broken", why=death.removeprefix("journal: "))
     return _finding("worker_silent") if death == "silent" else _finding("worker_died", why=death)
+
+
+def _lost(damage: Sequence[Damage]) -> Iterator[Finding]:
+    """What was measured and could not be read back, over all workers."""
+    if damage:
+        yield _finding(
+            "journal_damaged",
+            *(Evidence(name="journal_lost", value=one.lost_bytes, unit="bytes", source=one.file) for one in damage),
+            lost=sum(one.lost_bytes for one in damage),
+            places=sum(one.gaps for one in damage),
+            file=", ".join(one.file for one in damage),
+        )
 
 
 def _failures(summary: Summary) -> Iterator[Evidence]:

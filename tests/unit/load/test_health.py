@@ -7,7 +7,7 @@ from array import array
 import msgspec
 import pytest
 
-from nilometer.core.run import Health
+from nilometer.core.run import Damage, Health
 from nilometer.load.health import merged
 
 
@@ -58,7 +58,7 @@ def test_an_open_loop_asks_for_no_number_in_flight() -> None:
 @pytest.mark.parametrize("field", Health.__struct_fields__)
 def test_no_field_is_forgotten(field: str) -> None:
     """A field that `merged` does not name would fall back to its default."""
-    full = msgspec.structs.replace(ONE, death="x")
+    full = msgspec.structs.replace(ONE, death="x", damage=(Damage(file="j", lost_bytes=1, gaps=1),))
     assert (
         getattr(merged([full, full]), field)
         != msgspec.structs.fields(Health)[Health.__struct_fields__.index(field)].default

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tracemalloc
 from pathlib import Path
+from random import Random
 from zlib import crc32
 
 import pytest
@@ -58,26 +59,84 @@ def test_cut_at_every_byte_it_is_read_up_to_the_cut(tmp_path: Path) -> None:
     data = path.read_bytes()
     for size in range(len(data) + 1):
         cut.write_bytes(data[:size])
-        if size < len(journal.MAGIC):
-            with pytest.raises(DataError, match="not_a_journal"):
-                list(journal.read(cut))
-        else:
-            assert list(journal.read(cut)) == entries[: sum(end <= size for end in ends)]
+        assert list(journal.read(cut)) == entries[: sum(end <= size for end in ends)]
+        assert journal.ending(cut)[1:] == (0, 0)  # what a kill leaves is no damage
 
 
-def test_a_flipped_bit_ends_it_before_the_entry_that_holds_it(tmp_path: Path) -> None:
+def test_a_flipped_bit_loses_the_entry_that_holds_it_and_no_other(tmp_path: Path) -> None:
     path, flipped = tmp_path / "j", tmp_path / "flipped"
     entries = write(path, n=2)
-    ends = borders(path)
+    starts = [len(journal.MAGIC), *borders(path)]
     data = path.read_bytes()
     for at in range(len(journal.MAGIC), len(data)):
         wrong = bytearray(data)
         wrong[at] ^= 1 << at % 8
         flipped.write_bytes(wrong)
-        assert list(journal.read(flipped)) == entries[: sum(end <= at for end in ends)], at
+        hit = max(i for i, start in enumerate(starts) if start <= at)
+        assert list(journal.read(flipped)) == entries[:hit] + entries[hit + 1 :], at
+        lost = (starts[hit + 1] - starts[hit], 1)
+        length = int.from_bytes(wrong[starts[hit] : starts[hit] + 4], "little")
+        looks_cut_off = hit == len(entries) - 1 and len(data) < starts[hit] + 8 + length < 1 << 30
+        assert journal.ending(flipped)[1:] == ((0, 0) if looks_cut_off else lost), at
 
 
-@pytest.mark.parametrize("data", [b"", b"nilometer journal", b"nilometer journal 2\n", b"SQLite format 3\0" * 4])
+def test_a_wiped_stretch_is_passed_over_in_little_memory(tmp_path: Path) -> None:
+    """Whatever stands there: nothing, noise, or what looks like the beginning of an entry."""
+    whole, path = tmp_path / "whole", tmp_path / "j"
+    entries = write(whole, n=3)
+    data, ends = whole.read_bytes(), borders(whole)
+    like_an_entry = b"\xff\xff\xff\x00abcdR\x82\xa2id" * 1000
+    for wiped in (bytes(8_000_000), Random(5).randbytes(3_000_000), like_an_entry, b"R", b"nilometer"):
+        path.write_bytes(data[: ends[1]] + wiped + data[ends[2] :])
+        tracemalloc.start()
+        try:
+            assert list(journal.read(path)) == entries[:2] + entries[3:]
+            _, peak_bytes = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        assert peak_bytes < 6_000_000
+        assert journal.ending(path) == (entries[-1], len(wiped), 1)
+
+
+def test_every_place_of_damage_is_counted(tmp_path: Path) -> None:
+    path = tmp_path / "j"
+    entries = write(path, n=4)
+    ends = borders(path)
+    wrong = bytearray(path.read_bytes())
+    wrong[ends[0] + 30] ^= 1
+    wrong[ends[2] + 30] ^= 1
+    path.write_bytes(wrong)
+    assert list(journal.read(path)) == [entries[0], entries[2], entries[4], entries[5]]
+    lost = ends[1] - ends[0] + ends[3] - ends[2]
+    assert journal.ending(path) == (entries[-1], lost, 2)
+
+
+def test_a_journal_that_grows_over_damage_is_read_on(tmp_path: Path) -> None:
+    path, growing = tmp_path / "j", tmp_path / "g"
+    entries = write(path, n=3)
+    wrong = bytearray(path.read_bytes())
+    wrong[borders(path)[1] + 20] ^= 1
+    for step in (1, 7, 64):
+        growing.write_bytes(wrong[: len(journal.MAGIC)])
+        tail = journal.Tail(growing)
+        seen: list[journal.Entry] = []
+        for at in range(len(journal.MAGIC), len(wrong), step):
+            with open(growing, "ab") as file:
+                file.write(wrong[at : at + step])
+            seen += tail.new()
+        assert seen == entries[:2] + entries[3:]
+        assert tail.gaps == 1
+        tail.close()
+
+
+def test_a_journal_that_must_not_be_read_is_named(tmp_path: Path) -> None:
+    with pytest.raises(DataError) as caught:
+        list(journal.read(tmp_path))
+    assert (caught.value.slug, caught.value.params["file"]) == ("file_unreadable", str(tmp_path))
+    assert caught.value.params["detail"]
+
+
+@pytest.mark.parametrize("data", [b"x", b"nilometer diary", b"nilometer journal 2\n", b"SQLite format 3\0" * 4])
 def test_what_is_no_journal_is_refused(tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "j"
     path.write_bytes(data)
@@ -87,7 +146,7 @@ def test_what_is_no_journal_is_refused(tmp_path: Path, data: bytes) -> None:
     assert caught.value.params["file"] == str(path)
 
 
-def test_an_entry_of_an_unknown_kind_or_of_other_content_ends_it(tmp_path: Path) -> None:
+def test_an_entry_of_an_unknown_kind_or_of_other_content_is_passed_over(tmp_path: Path) -> None:
     path = tmp_path / "j"
     for body in (b"X\x80", b"R\x80", b"R\xc1", b""):
         path.unlink(missing_ok=True)
@@ -97,10 +156,11 @@ def test_an_entry_of_an_unknown_kind_or_of_other_content_ends_it(tmp_path: Path)
         write_more = journal.Writer(path)
         write_more.record(record(7))
         write_more.close()
-        assert list(journal.read(path)) == [header(), record(0)]
+        assert list(journal.read(path)) == [header(), record(0), record(7)]
+        assert journal.ending(path)[1:] == (8 + len(body), 1)
 
 
-def test_a_length_that_no_entry_has_ends_it_at_once(tmp_path: Path) -> None:
+def test_a_length_that_no_entry_has_is_not_waited_for(tmp_path: Path) -> None:
     """... and does not make the reader collect the rest of the file in hope."""
     path = tmp_path / "j"
     write(path, n=1, end=False)

@@ -1,0 +1,35 @@
+"""A concluded run into the archive, and its journals out of the way. For a live run and for a lost one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from nilometer.core.errors import ArchiveError
+from nilometer.core.run import Run, Runs
+from nilometer.load import journal
+
+
+def file_run(run: Run, journals: Sequence[Path], runs: Runs) -> None:
+    """Put the run into the archive; one that it holds already is as good. Until this has worked the journals stay.
+
+    Slug `run_not_archived`.
+    """
+    try:
+        runs.put(run, journal.records(journals))
+    except ArchiveError as fault:
+        if fault.slug != "run_exists":
+            raise ArchiveError("run_not_archived", file=str(journals[0]), why=fault.slug, detail=str(fault)) from None
+
+
+def put_away(run: Run, journals: Sequence[Path]) -> None:
+    """Remove the journals of a run that is kept elsewhere, but for the damaged ones: these are renamed."""
+    damaged = {damage.file for damage in run.health.damage}
+    for path in journals:
+        kept = journal.aside(path)
+        with suppress(FileNotFoundError):  # another check was quicker
+            if str(kept) in damaged:
+                path.rename(kept)
+            else:
+                path.unlink()
