@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -236,6 +237,43 @@ def test_a_journal_damaged_during_the_run_marks_it_and_is_kept(env: Env, mock: M
     assert nilo(env, "runs", "check").returncode == 0
     shown = nilo(env, "runs", "show", "latest")
     assert finding["params"]["file"] in "".join(shown.stdout.split())
+
+
+FULL_DISK = """
+mount -t tmpfs -o size=1m none "$1" 2>/dev/null || { echo no mount; exit; }
+"$PYTHON" -m nilometer runs list --archive "$1/a.sqlite" >"$1/told"
+cat /dev/zero 2>/dev/null >"$1/fill"
+truncate -s -64K "$1/fill"
+shift
+"$PYTHON" -m nilometer "$@"
+"""
+
+
+@pytest.mark.skipif(shutil.which("unshare") is None, reason="needs a file system of its own")
+@pytest.mark.parametrize(
+    ("lang", "told"), [("en", "no room left to write the archive"), ("zh", "没有空间写入性能档案")]
+)
+def test_a_run_that_the_archive_has_no_room_for_is_kept_and_said_so(
+    env: Env, mock: Mock, tmp_path: Path, lang: str, told: str
+) -> None:
+    folder = tmp_path / "small"
+    folder.mkdir()
+    archive = folder / "a.sqlite"
+    flags = ["-m"] if os.geteuid() == 0 else ["-rm"]
+    words = ["-c", "4", "--warmup", "0", "--duration", "2s", "--archive", str(archive), "--lang", lang, "-q"]
+    command = ["unshare", *flags, "sh", "-c", FULL_DISK, "sh", str(folder), "measure", mock.url, *words]
+    env["PYTHON"] = sys.executable
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=60, check=False)
+    if "no mount" in done.stdout or "unshare" in done.stderr:
+        pytest.skip("no right to mount")
+    assert (done.returncode, done.stdout) == (3, "")
+    (line,) = done.stderr.splitlines()
+    (kept,) = journals(env)
+    assert all(part in line for part in ("run_not_archived", told, str(archive), str(kept), "`nilo runs check`"))
+    assert not any(mark in line for mark in ("archive_full", "path=", "Error("))
+    assert nilo(env, "runs", "check", "--archive", str(archive)).returncode == 0
+    assert journals(env) == []
+    assert len(json.loads(nilo(env, "runs", "list", "--archive", str(archive), "--json").stdout)["runs"]) == 1
 
 
 def test_no_secret_gets_into_anything_kept_or_shown(env: Env, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from nilometer.core.errors import SpecError
+from nilometer.core.errors import EngineError, SpecError
 from nilometer.engines.mock import Hosting, Mock, launched, serve
 from nilometer.engines.mock_script import Fault, Script
 from nilometer.engines.mock_truth import TruthLine, read_truth
@@ -352,6 +352,17 @@ def test_truth_can_be_cleared_and_is_refused_where_none_is_kept() -> None:
     with launched(Script(), Hosting()) as mock, Client(mock) as client:
         client.send({}, path="/v1/nothing", headers="connection: close\r\n")
         assert client.read_to_end().startswith(b"HTTP/1.1 404 ")
+
+
+def test_a_mock_that_cannot_start_says_why_in_its_parent(capfd: pytest.CaptureFixture[str]) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(EngineError) as caught, launched(Script(models=("m",)), Hosting(port=port)):
+            pass
+    assert (caught.value.slug, caught.value.params["port"]) == ("mock_port", port)
+    assert capfd.readouterr() == ("", "")
 
 
 def test_tls_carries_the_same_stream() -> None:

@@ -94,6 +94,9 @@ TERMS = [
 ]
 """The glossary: where the English says the one, the Chinese says the other (either, of two parted by `|`)."""
 
+BEHIND = {"cause", "remedy"}
+"""Parameters that are the sentence and the next step of the error behind the one that is told."""
+
 BANNED = {
     "百分比": "分位数 or a figure with %",
     "延迟": "时延",
@@ -165,6 +168,27 @@ def _raised() -> Iterator[tuple[str, str, ast.Call]]:
         if name in ERRORS and call.args:
             for slug in _strings(call.args[0]):
                 yield f"{path.name}:{call.lineno}", slug, call
+
+
+@cache
+def _with_one_behind() -> frozenset[int]:
+    """The calls that make an error raised `from` one that was caught as ours."""
+    return frozenset(
+        id(node.exc)
+        for handler in _handlers()
+        for node in ast.walk(handler)
+        if isinstance(node, ast.Raise) and isinstance(node.cause, ast.Name) and node.cause.id == handler.name
+    )
+
+
+def _handlers() -> Iterator[ast.ExceptHandler]:
+    """The handlers that catch errors of ours by name."""
+    for tree in _trees().values():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ExceptHandler) and node.name is not None and node.type is not None:
+                caught = {name.id for name in ast.walk(node.type) if isinstance(name, ast.Name)}
+                if caught & ERRORS:
+                    yield node
 
 
 def _slugs_named() -> Iterator[tuple[str, str]]:
@@ -253,11 +277,34 @@ def test_every_error_raised_has_its_words_and_gives_them_their_parameters() -> N
         if f"error.{slug}.what" not in EN:
             faults.append(f"{where}: {slug} has no entry")
             continue
-        given = {keyword.arg for keyword in call.keywords}
+        given = {keyword.arg for keyword in call.keywords} | (BEHIND if id(call) in _with_one_behind() else set())
         wanted = {name for part in ("what", "next") for name in _parameters(EN.template(f"error.{slug}.{part}"))}
         if None not in given and not wanted <= given:
             faults.append(f"{where}: {slug} lacks {sorted(wanted - {name for name in given if name})}")
     assert faults == []
+
+
+def test_no_error_of_ours_is_told_by_its_repr() -> None:
+    """`str` of one is for logs: in a sentence it would be `slug(path='...')`."""
+    handlers = list(_handlers())
+    assert len(handlers) > 5
+    assert [
+        f"{handler.name} below line {handler.lineno}"
+        for handler in handlers
+        for node in ast.walk(handler)
+        if _as_text(node) == handler.name
+    ] == []
+
+
+def _as_text(node: ast.AST) -> str | None:
+    """The name whose text this takes: `str(name)`, `repr(name)`, `{name}` in a text."""
+    if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("str", "repr", "format") and node.args:
+        node = node.args[0]
+    elif isinstance(node, ast.FormattedValue):
+        node = node.value
+    else:
+        return None
+    return node.id if isinstance(node, ast.Name) else None
 
 
 def test_every_slug_handed_on_has_its_words() -> None:

@@ -58,7 +58,7 @@ def _os_slug(fault: OSError) -> str:
 
 
 def _told(fault: sqlite3.Error) -> str:
-    return f"{fault} ({getattr(fault, 'sqlite_errorname', type(fault).__name__)})"
+    return f"{getattr(fault, 'sqlite_errorname', type(fault).__name__)}: {fault}"
 
 
 def _no_room(path: Path) -> bool:

@@ -78,9 +78,16 @@ def _width() -> int:
 
 def error_line(words: Catalogue, error: NiloError) -> str:
     """`nilo: WHAT (SLUG). Next: STEP` in the session's language."""
-    what = words.say(f"error.{error.slug}.what", **error.params)
-    step = words.say(f"error.{error.slug}.next", **error.params)
+    what, step = _told(words, error)
     return words.say("screen.error_line", what=what, slug=error.slug, step=step)
+
+
+def _told(words: Catalogue, error: NiloError) -> tuple[str, str]:
+    """What is wrong and what to do, with the same of the error behind it where its words ask for that."""
+    params = dict(error.params)
+    if isinstance(error.__cause__, NiloError):
+        params["cause"], params["remedy"] = _told(words, error.__cause__)
+    return words.say(f"error.{error.slug}.what", **params), words.say(f"error.{error.slug}.next", **params)
 
 
 @contextmanager

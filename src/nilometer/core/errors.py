@@ -6,7 +6,10 @@ Param = str | int | float | None
 
 
 class NiloError(Exception):
-    """Base of all expected failures. `slug` is a heading in docs/reference/errors; `params` fill its sentence."""
+    """Base of all expected failures. `slug` is a heading in docs/reference/errors; `params` fill its sentence.
+
+    One raised `from` another of ours has its sentence within its own, as `cause`, and its next step as `remedy`.
+    """
 
     exit_code = 3
 

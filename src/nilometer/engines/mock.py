@@ -146,7 +146,8 @@ class Mock:
 def launched(script: Script, hosting: Hosting | None = None) -> Iterator[Mock]:
     """A mock server as a child process, its truth kept in memory unless `hosting` says otherwise; ended on leaving.
 
-    It also ends when this process dies: it watches its standard input. Slug `mock_failed` when it does not start.
+    It also ends when this process dies: it watches its standard input. When it does not start: the slug it gave, or
+    `mock_failed`.
     """
     placed = msgspec.structs.replace(hosting or Hosting(truth=IN_MEMORY), watch_stdin=True)
     orders = msgspec.json.encode([script, placed]).decode()
@@ -154,6 +155,9 @@ def launched(script: Script, hosting: Hosting | None = None) -> Iterator[Mock]:
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
         try:
             url = child.stdout.readline().decode().strip() if child.stdout else ""
+            if url.startswith("["):
+                slug, params = msgspec.json.decode(url)
+                raise EngineError(slug, **params)
             if not url:
                 raise EngineError("mock_failed", code=child.wait(STOP_WAIT_S))
             yield Mock(url, child.pid)
@@ -175,7 +179,8 @@ def _child(orders: str) -> None:
     try:
         serve(script, hosting, lambda url: print(url, flush=True))  # noqa: T201 - the line the parent waits for
     except NiloError as fault:
-        sys.exit(str(fault))
+        print(msgspec.json.encode([fault.slug, fault.params]).decode(), flush=True)  # noqa: T201 - as above
+        sys.exit(1)
 
 
 if __name__ == "__main__":

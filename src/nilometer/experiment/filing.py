@@ -14,13 +14,13 @@ from nilometer.load import journal
 def file_run(run: Run, journals: Sequence[Path], runs: Runs) -> None:
     """Put the run into the archive; one that it holds already is as good. Until this has worked the journals stay.
 
-    Slug `run_not_archived`.
+    Slug `run_not_archived`; the reason is its cause.
     """
     try:
         runs.put(run, journal.records(journals))
     except ArchiveError as fault:
         if fault.slug != "run_exists":
-            raise ArchiveError("run_not_archived", file=str(journals[0]), why=fault.slug, detail=str(fault)) from None
+            raise ArchiveError("run_not_archived", file=str(journals[0])) from fault
 
 
 def put_away(run: Run, journals: Sequence[Path]) -> None:
