@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 
 from nilometer.archive.protocol import Checked, RunRow
+from nilometer.core.errors import NiloError
 from nilometer.core.run import Run
+from nilometer.experiment.recover import Unfiled
 from nilometer.report.document import Block, Cell, Column, Document, Foot, Lead, Table
 from nilometer.report.findings import cause, step
 from nilometer.text import units
@@ -49,10 +51,21 @@ def row_object(row: RunRow) -> dict[str, object]:
     }
 
 
-def check_object(checked: Checked) -> dict[str, object]:
-    """The machine form of a check."""
-    problems = [{"slug": problem.slug, "params": problem.params} for problem in checked.problems]
-    return {**head("runs"), "checked": {"runs": checked.runs, "records": checked.records}, "problems": problems}
+def check_object(checked: Checked, recovered: Sequence[RunRow], unfiled: Sequence[Unfiled]) -> dict[str, object]:
+    """The machine form of a check: what was filed now, what could not be and why, and what is wrong in the archive."""
+    return {
+        **head("runs"),
+        "recovered": [row_object(row) for row in recovered],
+        "unfiled": [{"file": str(one.file), **_fault(one.fault)} for one in unfiled],
+        "checked": {"runs": checked.runs, "records": checked.records},
+        "problems": [_fault(problem) for problem in checked.problems],
+    }
+
+
+def _fault(error: NiloError) -> dict[str, object]:
+    """An error with the one behind it, if that is one of ours."""
+    told: dict[str, object] = {"slug": error.slug, "params": error.params}
+    return told if not isinstance(error.__cause__, NiloError) else {**told, "cause": _fault(error.__cause__)}
 
 
 def list_document(rows: list[RunRow], limit: int, archive: str, words: Catalogue) -> Document:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
 from .session import Session, shared_options
+
+if TYPE_CHECKING:
+    from nilometer.core.run import Run
 
 
 @click.group()
@@ -25,12 +29,17 @@ def command() -> None:
 def list_command(session: Session, limit: int, service: str | None, group: str | None) -> None:
     """The newest runs first, with their key figures."""
     from nilometer.archive.store import location, open_archive
+    from nilometer.experiment.places import journal_folder
+    from nilometer.experiment.recover import waiting
 
     from .machine import head
     from .run_screens import list_document, row_object
 
     with open_archive(session.archive_url) as archive:
         rows = archive.list_runs(limit, service=service, group=group)
+    unfiled = waiting(journal_folder())
+    if unfiled:
+        session.progress("runs.waiting", n=unfiled)
     path = str(location(session.archive_url))
     machine = {**head("runs"), "runs": [row_object(row) for row in rows]}
     session.emit(machine, lambda: session.render(list_document(rows, limit, path, session.words)))
@@ -96,24 +105,25 @@ def rm_command(session: Session, runs: tuple[str, ...]) -> None:
 def check_command(session: Session) -> None:
     """File runs whose measuring program died, then read everything and say what is damaged; exit 3 if anything is."""
     from nilometer.archive.store import location, open_archive
-    from nilometer.core.run import Run
     from nilometer.experiment.places import journal_folder
-    from nilometer.experiment.recover import recover
+    from nilometer.experiment.recover import Unfiled, recover
 
     from .run_screens import check_document, check_object, recovered_lines
 
+    recovered: list[Run] = []
+    unfiled: list[Unfiled] = []
     with open_archive(session.archive_url) as archive:
-        damaged = False
         for found in recover(journal_folder(), archive):
-            if isinstance(found, Run):
+            if isinstance(found, Unfiled):
+                unfiled.append(found)
+                session.fail(found.fault)
+            else:
+                recovered.append(found)
                 for line in recovered_lines(found, session.words):
                     session.tell(line)
-                damaged |= bool(found.health.damage)
-            else:
-                session.fail(found.fault)
-                damaged = True
         checked = archive.check()
+        machine = check_object(checked, [archive.row(run.id) for run in recovered], unfiled)
     path = str(location(session.archive_url))
-    session.emit(check_object(checked), lambda: session.render(check_document(checked, path, session.words)))
-    if checked.problems or damaged:
+    session.emit(machine, lambda: session.render(check_document(checked, path, session.words)))
+    if checked.problems or unfiled or any(run.health.damage for run in recovered):
         sys.exit(3)

@@ -39,13 +39,13 @@ def test_sqlite_faults(code: int, name: str, slug: str) -> None:
     with pytest.raises(ArchiveError) as caught, mapped(PATH):
         raise sqlite_fault(code, name)
     assert caught.value.slug == slug
-    assert caught.value.params == {"path": str(PATH), "detail": f"told ({name})"}
+    assert caught.value.params == {"path": str(PATH), "detail": f"{name}: told"}
 
 
 def test_a_fault_of_the_module_itself_has_no_code() -> None:
     with pytest.raises(ArchiveError) as caught, mapped(PATH):
         raise sqlite3.ProgrammingError("closed")
-    assert (caught.value.slug, caught.value.params["detail"]) == ("archive_failed", "closed (ProgrammingError)")
+    assert (caught.value.slug, caught.value.params["detail"]) == ("archive_failed", "ProgrammingError: closed")
 
 
 @pytest.mark.parametrize(

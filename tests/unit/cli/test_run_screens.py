@@ -187,7 +187,7 @@ def test_a_check_tells_each_fault() -> None:
     assert told.startswith("2 faults in /a.sqlite (3 runs read).")
     assert "(run_damaged)" in told
     assert "page 7" in told
-    assert check_object(checked)["problems"] == [
+    assert check_object(checked, [], [])["problems"] == [
         {"slug": "run_damaged", "params": {"run": "k3v9c2mq7x1d", "detail": "cut"}},
         {"slug": "archive_damaged", "params": {"path": "/a.sqlite", "detail": "page 7"}},
     ]

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 from tests.unit.archive.samples import make_record, make_records, make_run
+from tests.unit.experiment.made import damage, leave
 
 from nilometer.archive.sqlite import SqliteArchive
 from nilometer.cli.runs import command
@@ -131,6 +132,67 @@ def test_rm_has_a_machine_form(path: Path) -> None:
 def test_check_of_a_whole_archive(path: Path) -> None:
     assert nilo_runs("check").stdout.startswith("All whole: 2 runs, 6 records")
     assert machine("check")["checked"] == {"runs": 2, "records": 6}
+
+
+def journals(path: Path) -> Path:
+    """Where this user's journals lie."""
+    folder = path.parent / "data" / "nilometer" / "journals"
+    folder.mkdir(parents=True)
+    return folder
+
+
+def test_a_list_says_that_runs_wait_to_be_filed(path: Path) -> None:
+    assert nilo_runs("list").stderr == ""
+    folder = journals(path)
+    (folder / "aaaaaaaaaaaa-0.journal").write_bytes(b"no journal")
+    assert nilo_runs("list").stderr == ""
+    leave(folder, "bbbbbbbbbbbb")
+    leave(folder, "cccccccccccc", n=0)
+    one = nilo_runs("list").stderr
+    assert one == "1 run was measured and not filed. Next: `nilo runs check`\n"
+    leave(folder, "dddddddddddd", workers=2)
+    assert nilo_runs("list", "--json").stderr.startswith("2 runs were")
+    assert nilo_runs("list", "-q").stderr == ""
+
+
+def test_check_says_what_it_filed_and_what_it_could_not(path: Path) -> None:
+    folder = journals(path)
+    (folder / "aaaaaaaaaaaa-0.journal").write_bytes(b"no journal")
+    (damaged,) = leave(folder, "bbbbbbbbbbbb")
+    damage(damaged, [3])
+    leave(folder, "cccccccccccc", n=7)
+    result = nilo_runs("check", "--json")
+    assert result.exit_code == 3
+    found = json.loads(result.stdout)
+    assert [(row["run"], row["records"]) for row in found["recovered"]] == [("bbbbbbbbbbbb", 29), ("cccccccccccc", 7)]
+    unreadable = str(folder / "aaaaaaaaaaaa-0.journal")
+    assert found["unfiled"] == [{"file": unreadable, "slug": "not_a_journal", "params": {"file": unreadable}}]
+    assert found["checked"] == {"runs": 4, "records": 42}
+    assert found["problems"] == []
+    refused, filed, lost, other = result.stderr.splitlines()
+    assert "(not_a_journal)" in refused
+    assert filed.startswith("filed bbbbbbbbbbbb")
+    assert f"{damaged}.damaged" in lost
+    assert other.startswith("filed cccccccccccc")
+
+
+def test_check_of_a_damaged_journal_alone_is_exit_3_once(path: Path) -> None:
+    (damaged,) = leave(journals(path))
+    damage(damaged, [2])
+    assert [nilo_runs("check").exit_code for _ in range(2)] == [3, 0]
+
+
+def test_check_goes_on_where_the_archive_refuses(path: Path) -> None:
+    leave(journals(path))
+    with sqlite3.connect(path, isolation_level=None) as writer:
+        writer.execute("CREATE TRIGGER no BEFORE INSERT ON run BEGIN SELECT RAISE(ABORT, 'not this one'); END")
+    writer.close()
+    result = nilo_runs("check", "--json")
+    assert result.exit_code == 3
+    found = json.loads(result.stdout)
+    assert [(one["slug"], one["cause"]["slug"]) for one in found["unfiled"]] == [("run_not_archived", "archive_failed")]
+    assert found["checked"]["runs"] == 2
+    assert "not this one" in result.stderr
 
 
 def test_check_of_a_damaged_archive_is_exit_3(path: Path) -> None:
