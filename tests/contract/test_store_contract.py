@@ -211,7 +211,62 @@ def test_an_ambiguous_prefix_lists_its_candidates(archive: Archive) -> None:
 
 def test_a_group_is_no_run(archive: Archive) -> None:
     archive.put_group(GROUP)
+    archive.put(make_run(group=GROUP.id), [])
     assert slug_of(lambda: archive.resolve(GROUP.id)) == "run_is_group"
+    assert slug_of(lambda: archive.resolve(GROUP.id[:2])) == "run_is_group"
+
+
+def put_in_groups(archive: Archive) -> None:
+    """Groups `abg` (two runs) and `xg` (one, the oldest), one without runs; a run of none, which is the newest."""
+    for group in ("abg", "xg", "abempty"):
+        archive.put_group(replace(GROUP, id=group))
+    for second, run_id, group in ((2, "ab2", "abg"), (3, "c3", "abg"), (1, "x1", "xg")):
+        archive.put(run_at(second, run_id, group=group), [])
+    archive.put(run_at(4, "d4"), [])
+
+
+@pytest.mark.parametrize(
+    ("ref", "either", "run", "group"),
+    [
+        ("latest", ("run", "d4"), "d4", "abg"),
+        ("abg", ("group", "abg"), "run_is_group", "abg"),
+        ("ab2", ("run", "ab2"), "ab2", "group_unknown"),
+        ("ab", "run_ambiguous", "ab2", "abg"),
+        ("x", "run_ambiguous", "x1", "xg"),
+        ("xg", ("group", "xg"), "run_is_group", "xg"),
+        ("abe", "run_unknown", "run_unknown", "group_unknown"),
+        ("abempty", "run_unknown", "run_unknown", "group_unknown"),
+        ("", "run_unknown", "run_unknown", "group_unknown"),
+        ("c", ("run", "c3"), "c3", "group_unknown"),
+    ],
+)
+def test_a_ref_means_a_run_or_a_group_as_the_command_takes(
+    archive: Archive, ref: str, either: tuple[str, str] | str, run: str, group: str
+) -> None:
+    put_in_groups(archive)
+    assert said(lambda: archive.resolve_either(ref)) == either
+    assert said(lambda: archive.resolve(ref)) == run
+    assert said(lambda: archive.resolve_group(ref)) == group
+
+
+def test_a_run_and_a_group_that_begin_alike_are_both_candidates(archive: Archive) -> None:
+    put_in_groups(archive)
+    with pytest.raises(SpecError) as caught:
+        archive.resolve_either("ab")
+    assert caught.value.params == {"run": "ab", "candidates": "ab2, abg"}
+
+
+def test_no_group_is_the_latest_where_no_run_has_one(archive: Archive) -> None:
+    archive.put(run_at(1, "abc"), [])
+    assert slug_of(lambda: archive.resolve_group("latest")) == "group_unknown"
+
+
+def said(action: Callable[[], object]) -> object:
+    """What it answers, or the slug of its refusal."""
+    try:
+        return action()
+    except SpecError as fault:
+        return fault.slug
 
 
 def test_a_tag_moves(archive: Archive) -> None:

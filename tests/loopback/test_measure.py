@@ -164,6 +164,15 @@ def test_repeats_are_one_group(env: Env, mock: Mock) -> None:
     assert told["type"] == "repeat"
     assert [run["order"] for run in told["runs"]] == [0, 1]
     assert {run["group"] for run in told["runs"]} == {told["group"]}
+    shown = json.loads(nilo(env, "runs", "show", told["group"][:8], "--json").stdout)
+    assert shown == told
+
+
+def test_repeats_that_never_began_leave_no_group(env: Env) -> None:
+    assert nilo(env, "measure", "http://127.0.0.1:9", "--repeat", "2").returncode == 3
+    with sqlite3.connect(Path(env["XDG_DATA_HOME"]) / "nilometer" / "archive.sqlite") as db:
+        assert db.execute("SELECT count(*) FROM run_group").fetchone() == (0,)
+    db.close()
 
 
 def test_records_are_one_json_object_a_line(env: Env, mock: Mock, tmp_path: Path) -> None:

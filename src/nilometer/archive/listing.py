@@ -1,4 +1,4 @@
-"""Runs found and named: the rows of a list, and what a RUN of the command line means."""
+"""The rows of a list: what each run was, and its key figures."""
 
 from __future__ import annotations
 
@@ -9,10 +9,6 @@ from nilometer.core.errors import SpecError
 
 from .protocol import RunRow
 from .rows import to_list_row
-
-LATEST = "latest"
-
-_CANDIDATES = 6
 
 _ROWS = """
 SELECT id, started_wall_ns, verdict, origin, records, service, run_group, level, spec,
@@ -52,43 +48,3 @@ def _select(db: sqlite3.Connection, sql: str, params: tuple[object, ...]) -> lis
 
 def _tags(db: sqlite3.Connection, run_id: str) -> list[str]:
     return [name for (name,) in db.execute("SELECT name FROM tag WHERE run = ? ORDER BY name", (run_id,))]
-
-
-def resolve(db: sqlite3.Connection, ref: str) -> str:
-    """`latest`, else a tag, else an id, else the beginning of exactly one.
-
-    Slugs `run_unknown`, `run_ambiguous` with the candidates, `run_is_group` for a tag or id of a group.
-    """
-    if ref == LATEST:
-        found = _ids(db, "SELECT id FROM run ORDER BY started_wall_ns DESC, rowid DESC LIMIT 1", ())
-        return _only(found, ref)
-    tagged = db.execute("SELECT run, run_group FROM tag WHERE name = ?", (ref,)).fetchone()
-    if tagged is not None:
-        return _run_of(tagged, ref)
-    if _ids(db, "SELECT id FROM run WHERE id = ?", (ref,)):
-        return ref
-    begins = "SELECT id FROM run WHERE substr(id, 1, ?) = ? ORDER BY started_wall_ns DESC LIMIT ?"
-    found = _ids(db, begins, (len(ref), ref, _CANDIDATES)) if ref else []
-    if not found and _ids(db, "SELECT id FROM run_group WHERE id = ?", (ref,)):
-        raise SpecError("run_is_group", run=ref, group=ref)
-    return _only(found, ref)
-
-
-def _ids(db: sqlite3.Connection, sql: str, params: tuple[object, ...]) -> list[str]:
-    return [run_id for (run_id,) in db.execute(sql, params)]
-
-
-def _run_of(tagged: tuple[str | None, str | None], ref: str) -> str:
-    run_id, group_id = tagged
-    if run_id is None:
-        raise SpecError("run_is_group", run=ref, group=group_id)
-    return run_id
-
-
-def _only(found: list[str], ref: str) -> str:
-    if not found:
-        raise SpecError("run_unknown", run=ref)
-    if len(found) > 1:
-        more = ", ..." if len(found) == _CANDIDATES else ""
-        raise SpecError("run_ambiguous", run=ref, candidates=", ".join(found) + more)
-    return found[0]

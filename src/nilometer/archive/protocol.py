@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 import msgspec
 
@@ -34,6 +34,13 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
     e2e_p95_ms: float | None = None
     output_tokens_per_s: float | None = None
     tags: list[str] = []
+
+
+class Ref(NamedTuple):
+    """What a word of the command line means."""
+
+    kind: Literal["run", "group"]
+    id: str
 
 
 class Checked(NamedTuple):
@@ -85,6 +92,20 @@ class Archive(Protocol):
         """The run id that `latest`, a tag, an id or the beginning of one means.
 
         Slugs `run_unknown`, `run_ambiguous` with the candidates, `run_is_group`.
+        """
+        ...
+
+    def resolve_group(self, ref: str) -> str:
+        """The group id that a tag, an id or the beginning of one means; `latest`: that of the newest run of any.
+
+        A group without runs is none. Slugs `group_unknown`, `run_ambiguous`.
+        """
+        ...
+
+    def resolve_either(self, ref: str) -> Ref:
+        """The run or group that a tag, an id or the beginning of one means; `latest`: the newest run.
+
+        Slugs `run_unknown`, `run_ambiguous` also where a run and a group begin so.
         """
         ...
 

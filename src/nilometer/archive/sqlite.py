@@ -19,13 +19,13 @@ from nilometer.core.group import Group
 from nilometer.core.record import Record
 from nilometer.core.run import Run
 
-from . import codec, listing, rows, segments
+from . import codec, listing, refs, rows, segments
 from .check import check
 from .columns import TooLargeError
 from .faults import mapped
 from .figures import figures
 from .migrate import bring_up
-from .protocol import Checked, RunRow
+from .protocol import Checked, Ref, RunRow
 from .reading import read_records, read_run
 from .seal import seal_group, seal_run
 from .spool import Spool
@@ -146,7 +146,17 @@ class SqliteArchive:
     def resolve(self, ref: str) -> str:
         """What a RUN of the command line means. Slugs `run_unknown`, `run_ambiguous`, `run_is_group`."""
         with mapped(self._path):
-            return listing.resolve(self._db, ref)
+            return refs.resolve(self._db, ref)
+
+    def resolve_group(self, ref: str) -> str:
+        """What a GROUP of the command line means. Slugs `group_unknown`, `run_ambiguous`."""
+        with mapped(self._path):
+            return refs.resolve_group(self._db, ref)
+
+    def resolve_either(self, ref: str) -> Ref:
+        """What a RUN or GROUP of the command line means. Slugs `run_unknown`, `run_ambiguous`."""
+        with mapped(self._path):
+            return refs.resolve_either(self._db, ref)
 
     def tag(self, name: str, run_id: str) -> None:
         """Let `name` mean this run from now on. Slug `run_unknown`."""

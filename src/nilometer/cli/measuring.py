@@ -100,10 +100,9 @@ def _repeat(
 ) -> tuple[list[Run], str | None]:
     random = Random()  # noqa: S311 - names, not secrets
     times = given["repeat"]
-    group = new_id(random) if times > 1 else None
-    if group is not None and archive is not None:
-        spec = to_toml(found.spec)
-        archive.put_group(Group(id=group, type="repeat", started_wall_ns=time.time_ns(), spec=spec))
+    group = None
+    if times > 1:
+        group = Group(id=new_id(random), type="repeat", started_wall_ns=time.time_ns(), spec=to_toml(found.spec))
     runs: list[Run] = []
     for i in range(times):
         with Progress(session.words, quiet=session.quiet) as progress:
@@ -122,7 +121,7 @@ def _repeat(
         runs.append(run)
         if stop.asked:
             break
-    return runs, group
+    return runs, group.id if group else None
 
 
 @contextmanager

@@ -10,6 +10,7 @@ import click
 from .session import Session, shared_options
 
 if TYPE_CHECKING:
+    from nilometer.core.group import Group
     from nilometer.core.run import Run
 
 
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
 def command() -> None:
     """The performance archive.
 
-    RUN is `latest`, a tag, an id, or the beginning of one id.
+    RUN is `latest`, a tag, an id, or the beginning of one id. GROUP is the same for a group of runs; `latest` is then
+    that of the newest run that has one.
     """
 
 
@@ -36,7 +38,8 @@ def list_command(session: Session, limit: int, service: str | None, group: str |
     from .run_screens import list_document, row_object
 
     with open_archive(session.archive_url) as archive:
-        rows = archive.list_runs(limit, service=service, group=group)
+        only = archive.resolve_group(group) if group else None
+        rows = archive.list_runs(limit, service=service, group=only)
     unfiled = waiting(journal_folder())
     if unfiled:
         session.progress("runs.waiting", n=unfiled)
@@ -46,26 +49,45 @@ def list_command(session: Session, limit: int, service: str | None, group: str |
 
 
 @command.command("show")
-@click.argument("run")
-@click.option("--errors", is_flag=True, help="The failed requests instead, like ones together.")
+@click.argument("ref", metavar="RUN|GROUP")
+@click.option("--errors", is_flag=True, help="The failed requests of a run instead, like ones together.")
 @shared_options
-def show_command(session: Session, run: str, errors: bool) -> None:
-    """The report of one run; --json gives its machine form."""
+def show_command(session: Session, ref: str, errors: bool) -> None:
+    """The report of one run, or of a group of runs; --json gives its machine form. `latest` is the newest run."""
     if errors:
-        _show_errors(session, run)
+        _show_errors(session, ref)
     else:
-        _show(session, run)
+        _show(session, ref)
 
 
 def _show(session: Session, ref: str) -> None:
     from nilometer.archive.store import open_archive
+
+    with open_archive(session.archive_url) as archive:
+        found = archive.resolve_either(ref)
+        if found.kind == "run":
+            _show_run(session, archive.get(found.id))
+        else:
+            _show_group(session, archive.get_group(found.id), archive.find(found.id))
+
+
+def _show_run(session: Session, run: Run) -> None:
     from nilometer.report.build import run_document
 
     from .machine import run_object
 
-    with open_archive(session.archive_url) as archive:
-        run = archive.get(archive.resolve(ref))
     session.emit(run_object(run), lambda: session.render(run_document(run, session.words, conditions=True)))
+
+
+def _show_group(session: Session, group: Group, runs: list[Run]) -> None:
+    from .group_screens import group_documents, group_findings
+    from .machine import group_object
+
+    findings = group_findings(group, runs)
+    machine = group_object(group.id, group.type, runs, findings)
+    session.emit(
+        machine, lambda: "\n\n".join(map(session.render, group_documents(group, runs, findings, session.words)))
+    )
 
 
 def _show_errors(session: Session, ref: str) -> None:

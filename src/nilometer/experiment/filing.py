@@ -7,20 +7,30 @@ from contextlib import suppress
 from pathlib import Path
 
 from nilometer.core.errors import ArchiveError
+from nilometer.core.group import Group
 from nilometer.core.run import Run, Runs
 from nilometer.load import journal
 
 
-def file_run(run: Run, journals: Sequence[Path], runs: Runs) -> None:
-    """Put the run into the archive; one that it holds already is as good. Until this has worked the journals stay.
+def file_run(run: Run, series: Group | None, journals: Sequence[Path], runs: Runs) -> None:
+    """Put the run into the archive, and the group it belongs to. Until this has worked the journals stay.
 
-    Slug `run_not_archived`; the reason is its cause.
+    A run that the archive holds already is as good. Slug `run_not_archived`; the reason is its cause.
     """
+    try:
+        _put(run, journals, runs)
+        if series is not None:
+            runs.put_group(series)
+    except ArchiveError as fault:
+        raise ArchiveError("run_not_archived", file=str(journals[0])) from fault
+
+
+def _put(run: Run, journals: Sequence[Path], runs: Runs) -> None:
     try:
         runs.put(run, journal.records(journals))
     except ArchiveError as fault:
         if fault.slug != "run_exists":
-            raise ArchiveError("run_not_archived", file=str(journals[0])) from fault
+            raise
 
 
 def put_away(run: Run, journals: Sequence[Path]) -> None:

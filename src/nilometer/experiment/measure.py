@@ -13,6 +13,7 @@ import msgspec
 from nilometer import __version__
 from nilometer.core.environment import EngineFacts, Environment, ModelFacts
 from nilometer.core.errors import SpecError, TargetError
+from nilometer.core.group import Group
 from nilometer.core.record import Record
 from nilometer.core.run import Run, Runs, new_id
 from nilometer.core.spec import Spec, to_tree
@@ -37,7 +38,7 @@ Facts = TypeVar("Facts", EngineFacts, ModelFacts)
 class Place(NamedTuple):
     """Where a run stands in its group."""
 
-    group: str | None = None
+    group: Group | None = None
     role: str | None = None
     level: str | None = None
     order: int | None = None
@@ -93,7 +94,7 @@ def measure(
         journals = [share.journal for share in files]
         run = conclude(header, journals, death=death, memory=memory.peaks())
         if runs is not None:
-            file_run(run, journals, runs)
+            file_run(run, header.series, journals, runs)
         if take_records is not None:
             take_records(journal.records(journals))
         put_away(run, journals)
@@ -143,7 +144,8 @@ def _header(run_id: str, way: Approach, environment: Environment, place: Place) 
         environment=environment,
         started_wall_ns=time.time_ns(),
         tool_version=__version__,
-        group=place.group,
+        group=place.group.id if place.group else None,
+        series=place.group,
         role=place.role,
         level=place.level,
         order=place.order,

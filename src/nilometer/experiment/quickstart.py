@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from random import Random
 
 from nilometer.core.finding import Finding
@@ -47,14 +48,18 @@ def quickstart(
     group = Group(
         id=new_id(random), type="quickstart", started_wall_ns=time.time_ns(), spec=to_toml(spec_of(LEVELS[0]))
     )
-    runs.put_group(group)
     done: list[Run] = []
     for order, level in enumerate(LEVELS):
-        place = Place(group=group.id, role="level", level=str(level), order=order)
+        place = Place(group=group, role="level", level=str(level), order=order)
         run = measure(
             spec_of(level), headers, runs=runs, watch=watch, stop=stop, place=place, behind=behind, random=random
         )
         done.append(run)
         if stop.asked:
             break
-    return group, done, limits([(int(run.level or 0), run.summary) for run in done])
+    return group, done, diagnosis(done)
+
+
+def diagnosis(runs: Sequence[Run]) -> list[Finding]:
+    """What the runs of a quickstart tell together; never empty."""
+    return limits([(int(run.level or 0), run.summary) for run in runs])

@@ -65,7 +65,7 @@ def _recovered(paths: Sequence[Path], runs: Runs) -> Run | None:
             path.replace(journal.aside(path))
         raise DataError("journal_headless", file=str(journal.aside(paths[0])))
     run = conclude(header, paths)
-    file_run(run, paths, runs)
+    file_run(run, header.series, paths, runs)
     put_away(run, paths)
     return run
 

@@ -23,6 +23,7 @@ import msgspec
 from nilometer.core.environment import Environment
 from nilometer.core.errors import ArchiveError, DataError
 from nilometer.core.finding import Finding
+from nilometer.core.group import Group
 from nilometer.core.record import Record
 from nilometer.core.run import Health, Phases
 
@@ -51,6 +52,8 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     level: str | None = None
     order: int | None = None
     parent: str | None = None
+    series: Group | None = None
+    """The group itself: it is filed with its runs, so that one without any leaves nothing."""
     findings: list[Finding] = []
     """What the probe found."""
 

@@ -7,13 +7,21 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from click.testing import CliRunner, Result
 from tests.unit.archive.samples import make_record, make_records, make_run
 from tests.unit.experiment.made import damage, leave
 
 from nilometer.archive.sqlite import SqliteArchive
+from nilometer.cli.machine import group_object
 from nilometer.cli.runs import command
+from nilometer.core.group import Group
+from nilometer.core.run import Run
+from nilometer.experiment.quickstart import diagnosis
+from nilometer.report.build import group_document
+from nilometer.report.terminal import render
+from nilometer.text.i18n import Catalogue
 
 
 @pytest.fixture
@@ -26,7 +34,8 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     failed = make_record(3, outcome="error", error="http_5xx", status=503, error_detail="no slot")
     with SqliteArchive(path) as archive:
         archive.put(make_run(), [*make_records(3), failed])
-        archive.put(make_run("k3v9aaaaaaaa", group="g"), make_records(2))
+        archive.put(make_run("k3v9aaaaaaaa", group="g2xw"), make_records(2))
+        archive.put_group(Group(id="g2xw", type="repeat", started_wall_ns=1))
         archive.tag("base", make_run().id)
     return path
 
@@ -51,7 +60,8 @@ def test_list(path: Path) -> None:
     assert "k3v9c2mq7x1d" in told
     found = machine("list", "--limit", "1")
     assert (found["kind"], [run["run"] for run in found["runs"]]) == ("runs", ["k3v9aaaaaaaa"])
-    assert [run["run"] for run in machine("list", "--group", "g")["runs"]] == ["k3v9aaaaaaaa"]
+    for group in ("g2xw", "g2", "latest"):
+        assert [run["run"] for run in machine("list", "--group", group)["runs"]] == ["k3v9aaaaaaaa"]
     assert machine("list", "--service", "nobody")["runs"] == []
 
 
@@ -65,6 +75,50 @@ def test_show_is_the_report_and_the_summary_object(path: Path) -> None:
     assert "http://127.0.0.1:8000/v1" in told
     found = machine("show", "k3v9c")
     assert (found["kind"], found["run"], found["latency_ms"]["ttft"]["p95"]) == ("run", "k3v9c2mq7x1d", 480.125)
+
+
+def quickstart_group(path: Path) -> list[Run]:
+    """A quickstart of three levels beside the other runs; its id begins as one of its runs does."""
+    runs = [make_run(f"h{i}aaaaaaaaaa", group="h2gggggggggg", level=str(n), order=i) for i, n in enumerate((1, 4, 8))]
+    with SqliteArchive(path) as archive:
+        archive.put_group(Group(id="h2gggggggggg", type="quickstart", started_wall_ns=1))
+        for run in reversed(runs):
+            archive.put(run, make_records(2))
+    return runs
+
+
+def test_show_of_a_quickstart_is_the_screen_and_the_object_it_ended_with(path: Path) -> None:
+    runs = quickstart_group(path)
+    findings = diagnosis(runs)
+    found = machine("show", "h2g")
+    assert found == json.loads(msgspec.json.encode(group_object("h2gggggggggg", "quickstart", runs, findings)))
+    assert [run["level"] for run in found["runs"]] == ["1", "4", "8"]
+    assert found["findings"]
+    told = nilo_runs("show", "h2gggggggggg").stdout
+    words = Catalogue("en")
+    assert told == render(group_document(runs, "h2gggggggggg", findings[0], words), width=80, colour=False) + "\n"
+
+
+def test_show_of_repeats_is_the_report_of_each(path: Path) -> None:
+    found = machine("show", "g2")
+    assert (found["kind"], found["type"], found["group"]) == ("group", "repeat", "g2xw")
+    assert [run["run"] for run in found["runs"]] == ["k3v9aaaaaaaa"]
+    assert "archived as k3v9aaaaaaaa" in nilo_runs("show", "g2").stdout
+
+
+def test_show_of_a_run_in_a_group_is_that_run(path: Path) -> None:
+    quickstart_group(path)
+    found = machine("show", "h1")
+    assert (found["kind"], found["run"], found["level"]) == ("run", "h1aaaaaaaaaa", "4")
+
+
+def test_a_word_that_a_run_and_a_group_begin_with_lists_both(path: Path) -> None:
+    quickstart_group(path)
+    result = nilo_runs("show", "h2")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "h2aaaaaaaaaa, h2gggggggggg" in result.stderr
+    errors = nilo_runs("show", "h2g", "--errors")
+    assert (errors.exit_code, "(run_is_group)" in errors.stderr) == (2, True)
 
 
 def test_show_errors(path: Path) -> None:
@@ -87,6 +141,8 @@ def test_a_machine_form_is_written_beside_the_screen(path: Path, tmp_path: Path)
         (("show", "nope"), "run_unknown"),
         (("show", "k3v9"), "run_ambiguous"),
         (("rm", "nope"), "run_unknown"),
+        (("rm", "g2"), "run_is_group"),
+        (("list", "--group", "nope"), "group_unknown"),
         (("list", "--archive", "postgresql://u:geheim@db/a"), "archive_scheme_unsupported"),
     ],
 )

@@ -12,6 +12,7 @@ from tests.unit.experiment.made import RECORDS, RUN, damage, leave, records
 from tests.unit.load.made import header
 
 from nilometer.archive.sqlite import SqliteArchive
+from nilometer.core.group import Group
 from nilometer.core.record import Record
 from nilometer.core.run import Run
 from nilometer.experiment.recover import Unfiled, recover, waiting
@@ -43,6 +44,14 @@ def test_an_abandoned_run_is_filed_whole_and_its_journals_go(folder: Path, archi
     assert list(archive.records(RUN)) == records()
     assert list(folder.iterdir()) == []
     assert waiting(folder) == 0
+
+
+def test_a_recovered_run_brings_its_group(folder: Path, archive: SqliteArchive) -> None:
+    group = Group(id="gggggggggggg", type="repeat", started_wall_ns=1)
+    leave(folder, head=msgspec.structs.replace(header(), group=group.id, series=group, order=0))
+    assert ids(recover(folder, archive)) == [RUN]
+    assert archive.get_group(group.id) == group
+    assert [run.id for run in archive.find(group.id)] == [RUN]
 
 
 @pytest.mark.parametrize("hit", [[1], [RECORDS], [3, 4, 20], [0], [0, 7]])
