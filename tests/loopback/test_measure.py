@@ -208,16 +208,19 @@ def test_ctrl_c_once_drains_saves_and_is_130(env: Env, mock: Mock) -> None:
     assert "interrupted" in {finding["slug"] for finding in run["findings"]}
 
 
-def test_kill_9_of_nilo_leaves_no_worker_and_a_run_to_recover(env: Env, mock: Mock) -> None:
-    command = [sys.executable, "-m", "nilometer", "measure", mock.url, "-c", "2", "--warmup", "0", "--duration", "60s"]
-    with subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as child:
-        limit = time.monotonic() + 30
-        while not (journals(env) and journals(env)[0].stat().st_size > 20_000) and time.monotonic() < limit:
-            time.sleep(0.1)
-        workers = children_of(child.pid)
-        child.kill()
-        child.wait()
-    assert len(workers) == 1
+def test_kill_9_of_nilo_leaves_no_worker_and_a_run_to_recover(env: Env) -> None:
+    """... with what its probe had found."""
+    with launched(Script(models=("m",), ttft_ms=40, gap_ms=5, refuse_stream_options=True)) as mock:
+        options = ("-c", "2", "--warmup", "0", "--duration", "60s")
+        command = [sys.executable, "-m", "nilometer", "measure", mock.url, *options]
+        with subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as child:
+            limit = time.monotonic() + 30
+            while not (journals(env) and journals(env)[0].stat().st_size > 20_000) and time.monotonic() < limit:
+                time.sleep(0.1)
+            workers = children_of(child.pid)
+            child.kill()
+            child.wait()
+        assert len(workers) == 1
     limit = time.monotonic() + 10
     while any(map(alive, workers)) and time.monotonic() < limit:
         time.sleep(0.1)
@@ -228,6 +231,7 @@ def test_kill_9_of_nilo_leaves_no_worker_and_a_run_to_recover(env: Env, mock: Mo
     assert journals(env) == []
     shown = json.loads(nilo(env, "runs", "show", "latest", "--json").stdout)
     assert shown["run_requests"]["ok"] > 5
+    assert "stream_options_refused" in {finding["slug"] for finding in shown["findings"]}
 
 
 def test_a_journal_damaged_during_the_run_marks_it_and_is_kept(env: Env, mock: Mock) -> None:
