@@ -33,7 +33,7 @@ _EFFECT: dict[str, tuple[Verdict, Severity]] = {
     "no_ok_requests": ("inadmissible", "high"),
     "worker_died": ("inadmissible", "high"),
     "worker_silent": ("inadmissible", "high"),
-    "journal_broken": ("inadmissible", "high"),
+    "journal_write_failed": ("inadmissible", "high"),
     "target_lost": ("inadmissible", "high"),
     "errors_over_limit": ("inadmissible", "high"),
     "never_steady": ("inadmissible", "high"),
@@ -54,7 +54,7 @@ _EFFECT: dict[str, tuple[Verdict, Severity]] = {
 }
 """What a finding makes of the verdict, and how severe it is. Gravest first; findings come in this order."""
 
-DEATHS = ("worker_died", "worker_silent", "journal_broken")
+DEATHS = ("worker_died", "worker_silent", "journal_write_failed")
 """Findings that a worker ended before its time."""
 _WORST_FIRST: tuple[Verdict, ...] = ("inadmissible", "marked")
 _NOTES = ("clock_stepped", "budget_reached", "connection_not_kept", "lengths_not_from_traffic")
@@ -148,7 +148,7 @@ def _load(summary: Summary, spec: Spec, phases: Phases, health: Health) -> Itera
 
 def _death(death: str) -> Finding:
     if death.startswith("journal: "):
-        return _finding("journal_broken", why=death.removeprefix("journal: "))
+        return _finding("journal_write_failed", why=death.removeprefix("journal: "))
     return _finding("worker_silent") if death == "silent" else _finding("worker_died", why=death)
 
 

@@ -206,7 +206,7 @@ def test_notes_do_not_touch_the_verdict() -> None:
     ("death", "slug", "params"),
     [
         ("SIGKILL", "worker_died", {"why": "SIGKILL"}),
-        ("journal: No space left on device", "journal_broken", {"why": "No space left on device"}),
+        ("journal: No space left on device", "journal_write_failed", {"why": "No space left on device"}),
         ("silent", "worker_silent", {}),
     ],
 )
