@@ -26,7 +26,7 @@ from nilometer.metrics.validity import DEATHS
 
 from .machine import group_object, run_object
 from .progress import Progress
-from .session import Session, writing
+from .session import Session, check_writable, writing
 from .spec_options import headers_given, resolve, without_secrets
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def run_measure(target: str | None, session: Session, given: dict[str, Any]) -> 
     """One test, or K of the same in a group; returns the exit code of the contract."""
     with ExitStack() as stack:
         archive = None if given["no_archive"] else stack.enter_context(open_archive_of(session))
-        take_records = stack.enter_context(_records_file(given["records"]))
+        take_records = _records_to(given["records"]) if given["records"] else None
         found = stack.enter_context(_found(target, session, given, archive))
         stop = stack.enter_context(interrupts())
         runs, group = _repeat(found, session, given, archive, stop, take_records)
@@ -145,27 +145,23 @@ def interrupts() -> Iterator[Stop]:
             signal.signal(number, handler)
 
 
-@contextmanager
-def _records_file(path: str | None) -> Iterator[TakeRecords | None]:
-    """Where --records go: opened first, so that a bad path shows before the load; slug `file_unwritable`."""
-    if path is None:
-        yield None
-        return
+def _records_to(path: str) -> TakeRecords:
+    """What writes --records; a path that cannot be written shows before the load, slug `file_unwritable`.
+
+    The file is opened when there is something to write: a run that fails before leaves what was there.
+    """
     from nilometer.report.raw_record import record_line
 
-    with writing(path):
-        file = Path(path).open("wb")  # noqa: SIM115 - closed below, whatever the run does
+    check_writable(path)
+    mode = "wb"
 
     def take(records: Iterator[Record]) -> None:
-        with writing(path):
+        nonlocal mode
+        with writing(path), Path(path).open(mode) as file:
             file.writelines(map(record_line, records))
-            file.flush()
+        mode = "ab"
 
-    try:
-        yield take
-    finally:
-        with writing(path):
-            file.close()
+    return take
 
 
 def show(runs: Sequence[Run], group: str | None, session: Session, *, archived: bool) -> None:
@@ -174,7 +170,9 @@ def show(runs: Sequence[Run], group: str | None, session: Session, *, archived: 
 
     machine = run_object(runs[0]) if group is None else group_object(group, "repeat", runs)
     session.emit(
-        machine, lambda: "\n\n".join(session.render(run_document(r, session.words, archived=archived)) for r in runs)
+        machine,
+        lambda: "\n\n".join(session.render(run_document(r, session.words, archived=archived)) for r in runs),
+        archived=[run.id for run in runs] if archived else (),
     )
 
 
