@@ -138,6 +138,14 @@ def test_errors_over_the_limit_are_exit_4_and_listed(env: Env) -> None:
     assert "http_429" in shown.stdout
 
 
+def test_a_server_that_answers_nothing_is_said_to(env: Env) -> None:
+    with launched(Script(models=("m",), faults=[parse_fault("mute:100%")])) as server:
+        words = ("--no-probe", "--model", "m", "-c", "3", "--warmup", "0.3s", "--duration", "0.5s", "--drain", "0.2s")
+        done = nilo(env, "measure", server.url, *words, *QUICK[4:])
+    assert done.returncode == 4, done.stderr
+    assert "none of 3 requests of the whole run was answered; 3 of them were in flight" in " ".join(done.stdout.split())
+
+
 def test_a_request_that_the_server_took_and_dropped_is_not_sent_again(env: Env) -> None:
     """Also on a kept connection, where it looks much like a connection that was closed before."""
     with launched(Script(models=("m",), ttft_ms=5, gap_ms=1, faults=[parse_fault("drop:30%")])) as server:
