@@ -315,6 +315,10 @@ def test_no_secret_gets_into_anything_kept_or_shown(env: Env, tmp_path: Path) ->
     [
         ((), 2, "no target"),
         (("127.0.0.1:8000",), 2, "http://"),
+        (("nosuchengine:-np 4",), 2, "llama-server, skulk-llama-server, xllamacpp"),
+        (("user:canary@host",), 2, "***@host is neither"),
+        (("embedded:--host 10.0.0.1",), 2, "listens on 127.0.0.1 only"),
+        (("embedded:-np many",), 2, "whole number"),
         (("http://127.0.0.1:9",), 3, "Connection refused"),
         (("http://name.invalid:1",), 3, "name.invalid"),
         (("URL", "-c", "2", "--rate", "3"), 2, "exclude each other"),

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from nilometer.core.errors import NiloError
+from nilometer.core.errors import NiloError, SpecError
 from nilometer.core.group import Group
 from nilometer.core.record import Record
 from nilometer.core.run import Run, new_id
@@ -80,7 +80,22 @@ def _found(target: str | None, session: Session, given: dict[str, Any], archive:
             behind = Behind(engine.url, engine.facts, engine.model, engine.pid)
             yield Found(spec, (*headers, *engine.headers.items()), behind)
     else:
+        _refuse_what_is_no_address(spec.target)
         yield Found(spec, headers, None)
+
+
+def _refuse_what_is_no_address(target: str) -> None:
+    """Say at once what a word may be that is neither an address nor an engine: slug `target_unknown`."""
+    from nilometer.engines.catalogue import EMBEDDED, ENGINES
+    from nilometer.net.endpoint import parse
+
+    try:
+        parse(target)
+    except SpecError as fault:
+        if "://" in target:
+            raise
+        known = ", ".join([EMBEDDED, *ENGINES])
+        raise SpecError("target_unknown", target=fault.params["target"], known=known) from None
 
 
 def _like(ref: str, session: Session, archive: Archive | None) -> Spec:
