@@ -146,6 +146,17 @@ def test_a_server_that_answers_nothing_is_said_to(env: Env) -> None:
     assert "none of 3 requests of the whole run was answered; 3 of them were in flight" in " ".join(done.stdout.split())
 
 
+@pytest.mark.parametrize("fault", ["http_500", "drop", "cut", "garbage", "noise", "html200", "stream_error"])
+def test_a_faulty_server_stops_the_probe_with_the_way_to_measure_its_faults(env: Env, fault: str) -> None:
+    with launched(Script(models=("m",), ttft_ms=5, gap_ms=1, faults=[parse_fault(f"{fault}:100%")])) as server:
+        done = nilo(env, "measure", server.url, *QUICK)
+        assert (done.returncode, "`nilo measure --no-probe`" in done.stderr) == (3, True), done.stderr
+        words = ("--no-probe", "--model", "m", "--requests", "10", "--warmup", "0", *QUICK[4:])
+        counts = measured(env, server.url, *words)["requests"]
+    assert counts["ok"] == 0
+    assert counts["error"] + counts["incomplete"] == counts["started"] == 10
+
+
 def test_a_request_that_the_server_took_and_dropped_is_not_sent_again(env: Env) -> None:
     """Also on a kept connection, where it looks much like a connection that was closed before."""
     with launched(Script(models=("m",), ttft_ms=5, gap_ms=1, faults=[parse_fault("drop:30%")])) as server:
