@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from nilometer.archive.store import open_archive
 from nilometer.engines.mock import Mock, launched
 from nilometer.engines.mock_script import Script, parse_fault
 
@@ -110,6 +111,24 @@ def test_slo_missed_is_exit_1_and_met_is_0(env: Env, mock: Mock) -> None:
 def test_an_slo_that_cannot_be_measured_is_undecided(env: Env, mock: Mock) -> None:
     done = admissible(env, "measure", mock.url, "--no-stream", *QUICK, "--slo", "ttft_p95<=500ms")
     assert done.returncode == 5, done.stderr
+
+
+def test_a_budget_counts_prompts_without_usage_and_requests_in_flight(env: Env) -> None:
+    with launched(Script(models=("m",), ttft_ms=30, gap_ms=5, usage="none")) as server:
+        words = ("--no-probe", "--model", "m", "-c", "4", "--warmup", "0", "--duration", "30s", "--input-tokens", "100")
+        run = measured(env, server.url, *words, "--output-tokens", "8", "--max-total-tokens", "3000")
+    assert "budget_reached" in {finding["slug"] for finding in run["findings"]}
+    assert run["run_requests"]["started"] * 108 == pytest.approx(3000, rel=0.6)
+
+
+def test_texts_are_kept_in_the_archive_without_a_file(env: Env, mock: Mock) -> None:
+    words = ("-c", "2", "--requests", "5", "--warmup", "0", *QUICK[4:])
+    for more, kept in (((), None), (("--keep-text",), str)):
+        run = measured(env, mock.url, *words, *more)["run"]
+        with open_archive(f"sqlite:///{env['XDG_DATA_HOME']}/nilometer/archive.sqlite") as archive:
+            texts = [record.text for record in archive.records(run)]
+        assert len(texts) == 5
+        assert {type(text) for text in texts} == {kept or type(None)}
 
 
 def test_several_workers_share_the_load(env: Env, mock: Mock) -> None:
@@ -330,6 +349,9 @@ def test_no_secret_gets_into_anything_kept_or_shown(env: Env, tmp_path: Path) ->
         (("user:canary@host",), 2, "***@host is neither"),
         (("embedded:--host 10.0.0.1",), 2, "listens on 127.0.0.1 only"),
         (("embedded:-np many",), 2, "whole number"),
+        (("URL", "--duration", "0s", "--warmup", "0s"), 2, "duration_zero"),
+        (("URL", "--duration", "0"), 2, "duration_zero"),
+        (("URL", "--keep-text", "--no-archive"), 2, "keep_text_nowhere"),
         (("http://127.0.0.1:9",), 3, "Connection refused"),
         (("http://name.invalid:1",), 3, "name.invalid"),
         (("URL", "-c", "2", "--rate", "3"), 2, "exclude each other"),

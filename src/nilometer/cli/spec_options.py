@@ -83,7 +83,7 @@ _OPTIONS = (
     click.option("--extra-body", metavar="JSON|@FILE", help="More keys for every request."),
     click.option("--slo", metavar="BOUNDS", help='Such as "ttft_p95<=500ms,tpot_p95<=50ms".'),
     click.option("--max-error-rate", type=SHARE, help="More errors make the run inadmissible.  [default: 1%]"),
-    click.option("--max-total-tokens", type=click.IntRange(1), help="Stop when so many tokens were used."),
+    click.option("--max-total-tokens", type=click.IntRange(1), help="Stop when prompts and answers have used so many."),
     click.option("--timeout", type=LIMITS, help="[default: connect=10s,first=none,idle=120s,total=600s]"),
     click.option("--drain", type=SECONDS, help="How long requests may take to end afterwards.  [default: 60s]"),
     click.option("--service", help="What the run is filed under."),

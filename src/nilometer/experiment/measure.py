@@ -104,12 +104,14 @@ def measure(
 
 
 def check(spec: Spec) -> None:
-    """Refuse what cannot be understood before anything is sent: SLO, window, arrivals, workers.
+    """Refuse what cannot be understood or measures nothing before anything is sent: SLO, window, arrivals, workers.
 
     Lengths are read, and refused, where `approach` begins.
     """
     if spec.slo:
         slo.parse(spec.slo)
+    if spec.load.requests is None and spec.load.duration_s == 0:
+        raise SpecError("duration_zero")
     borders_s = window.rule_of(spec.load).borders_s
     if borders_s is not None and spec.load.requests is None and borders_s[1] > spec.load.duration_s:
         raise SpecError("window_too_late", window=spec.load.window, duration=spec.load.duration_s)
