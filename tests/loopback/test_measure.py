@@ -350,6 +350,7 @@ def test_no_secret_gets_into_anything_kept_or_shown(env: Env, tmp_path: Path) ->
         (("embedded:--host 10.0.0.1",), 2, "listens on 127.0.0.1 only"),
         (("embedded:-np many",), 2, "whole number"),
         (("URL", "--duration", "0s", "--warmup", "0s"), 2, "duration_zero"),
+        (("URL", "--procedure", "guide", "--warmup", "5s"), 2, "--procedure guide and --warmup"),
         (("URL", "--duration", "0"), 2, "duration_zero"),
         (("URL", "--keep-text", "--no-archive"), 2, "keep_text_nowhere"),
         (("http://127.0.0.1:9",), 3, "Connection refused"),
