@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.loopback.scripted import Scripted, ok, take_request
 
 from nilometer.archive.store import open_archive
 from nilometer.engines.mock import Mock, launched
@@ -194,6 +196,42 @@ def test_like_repeats_the_spec_with_other_prompts(env: Env, mock: Mock) -> None:
     assert second["spec"]["slo"] == "ttft_p95<=5s"
     assert second["spec"]["load"] == {**first["spec"]["load"], "concurrency": 3}
     assert second["run"] != first["run"]
+
+
+def test_prompts_are_made_of_the_text_that_the_spec_names(env: Env, tmp_path: Path) -> None:
+    """By flag, by TOML, and by --like, for which it is kept in the archive."""
+    asked: list[dict[str, Any]] = []
+
+    def chinese(*words: str) -> bool:
+        asked.clear()
+        told = measured(env, *words, "--requests", "4", "--warmup", "0", "--input-tokens", "60", "--output-tokens", "4")
+        texts = [body["messages"][0]["content"] for body in asked[-4:]]
+        found = {any("\u4e00" <= letter <= "\u9fff" for letter in text) for text in texts}
+        assert found == {told["spec"]["prompts"]["text"] == "zh"}
+        return found == {True}
+
+    def handle(sock: socket.socket) -> None:
+        while request := take_request(sock):
+            head, _, body = request.partition(b"\r\n\r\n")
+            if not head.startswith(b"POST"):
+                sock.sendall(ok(b'{"data": [{"id": "m"}]}', "Content-Type: application/json"))
+                continue
+            asked.append(json.loads(body))
+            choice = {"index": 0, "message": {"role": "assistant", "content": "x"}, "finish_reason": "length"}
+            answer = {"choices": [choice], "usage": {"prompt_tokens": 60, "completion_tokens": 4}}
+            sock.sendall(ok(json.dumps(answer).encode(), "Content-Type: application/json"))
+
+    with Scripted(handle) as server:
+        way = (server.url, "--no-stream", "--no-probe", "--model", "m")
+        assert not chinese(*way)
+        assert chinese(*way, "--prompt-text", "zh")
+        assert chinese("--like", "latest")
+        assert not chinese("--like", "latest", "--prompt-text", "en")
+        file = tmp_path / "spec.toml"
+        file.write_text(f'target = "{server.url}"\nstream = false\n[prompts]\ntext = "zh"\n')
+        assert chinese(str(file), "--no-probe")
+        file.write_text(file.read_text().replace('"zh"', '"fr"'))
+        assert nilo(env, "measure", str(file)).returncode == 2
 
 
 def test_repeats_are_one_group(env: Env, mock: Mock) -> None:

@@ -21,10 +21,9 @@ from nilometer.core.run import Run, new_id
 from nilometer.core.spec import Spec, to_toml
 from nilometer.experiment.follow import Stop
 from nilometer.experiment.measure import ALONE, Behind, Place, lost, measure
-from nilometer.metrics import slo
 from nilometer.metrics.validity import DEATHS
 
-from .machine import group_object, run_object
+from .machine import bounds_held, group_object, run_object
 from .progress import Progress
 from .session import Session, check_writable, writing
 from .spec_options import headers_given, resolve, without_secrets
@@ -202,7 +201,7 @@ def exit_code(runs: Sequence[Run], session: Session) -> int:
             return fault.exit_code
     if any(run.verdict == "inadmissible" for run in runs):
         return 4
-    held = [met for run in runs for met in _held(run)]
+    held = [one.met for run in runs for one in bounds_held(run)]
     return 5 if None in held else 1 if False in held else 0
 
 
@@ -211,9 +210,3 @@ def _fault(run: Run) -> NiloError | None:
 
     death = next((finding for finding in run.findings if finding.slug in DEATHS), None)
     return lost(run) if death is None else EngineError(death.slug, **death.params, run=run.id)
-
-
-def _held(run: Run) -> list[bool | None]:
-    """Whether each bound of the SLO was met; None where it could not be measured, which is no answer."""
-    bounds = slo.parse(run.spec.slo) if run.spec.slo else []
-    return [held.met for held in slo.met(bounds, run.summary)]
