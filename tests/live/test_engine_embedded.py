@@ -202,3 +202,19 @@ def test_two_preparing_at_once_from_nothing_fetch_and_make_one_model(tmp_path: P
         "SmolLM2-135M-Instruct-Q8_0.gguf",
     ]
     assert not list(models.glob("fetch-*")) + list(models.glob("*.part"))
+
+
+def test_a_file_that_is_no_model_is_told_by_the_engines_own_words(tmp_path: Path) -> None:
+    (tmp_path / "bad.gguf").write_bytes(b"no model" * 500)
+    told = subprocess.run(
+        [*NILO, "engine", "start", "--model", str(tmp_path / "bad.gguf"), "--lang", "en"],
+        capture_output=True,
+        text=True,
+        timeout=WAIT_S,
+        check=False,
+    )
+    assert told.returncode == 3
+    assert "invalid magic" in told.stderr
+    assert "(engine_died). Next: read its log: /" in told.stderr
+    assert "Traceback" not in told.stderr
+    assert "^^^" not in told.stderr

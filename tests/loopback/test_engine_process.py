@@ -193,7 +193,7 @@ def test_a_server_that_dies_at_once_is_told_with_its_last_words(tmp_path: Path) 
         begin(Launch(name="fake", argv=dies, port=free_port(), log_folder=tmp_path))
     assert caught.value.slug == "engine_died"
     assert (caught.value.params["program"], caught.value.params["ended"]) == ("fake", "exit 1")
-    assert caught.value.params["detail"] == "loading | cannot read the model"
+    assert caught.value.params["detail"] == "cannot read the model"
     assert Path(str(caught.value.params["log"])).read_text() == "loading\ncannot read the model\n"
 
 

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -15,7 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.loopback.scripted import Scripted, ok, take_request
 
+from nilometer.archive.store import open_archive
 from nilometer.engines.mock import Mock, launched
 from nilometer.engines.mock_script import Script, parse_fault
 
@@ -112,6 +115,24 @@ def test_an_slo_that_cannot_be_measured_is_undecided(env: Env, mock: Mock) -> No
     assert done.returncode == 5, done.stderr
 
 
+def test_a_budget_counts_prompts_without_usage_and_requests_in_flight(env: Env) -> None:
+    with launched(Script(models=("m",), ttft_ms=30, gap_ms=5, usage="none")) as server:
+        words = ("--no-probe", "--model", "m", "-c", "4", "--warmup", "0", "--duration", "30s", "--input-tokens", "100")
+        run = measured(env, server.url, *words, "--output-tokens", "8", "--max-total-tokens", "3000")
+    assert "budget_reached" in {finding["slug"] for finding in run["findings"]}
+    assert run["run_requests"]["started"] * 108 == pytest.approx(3000, rel=0.6)
+
+
+def test_texts_are_kept_in_the_archive_without_a_file(env: Env, mock: Mock) -> None:
+    words = ("-c", "2", "--requests", "5", "--warmup", "0", *QUICK[4:])
+    for more, kept in (((), None), (("--keep-text",), str)):
+        run = measured(env, mock.url, *words, *more)["run"]
+        with open_archive(f"sqlite:///{env['XDG_DATA_HOME']}/nilometer/archive.sqlite") as archive:
+            texts = [record.text for record in archive.records(run)]
+        assert len(texts) == 5
+        assert {type(text) for text in texts} == {kept or type(None)}
+
+
 def test_several_workers_share_the_load(env: Env, mock: Mock) -> None:
     run = measured(env, mock.url, "-c", "4", "--workers", "2", "--requests", "30", "--warmup", "0", *QUICK[4:])
     assert run["requests"]["ok"] == 30
@@ -138,6 +159,25 @@ def test_errors_over_the_limit_are_exit_4_and_listed(env: Env) -> None:
     assert "http_429" in shown.stdout
 
 
+def test_a_server_that_answers_nothing_is_said_to(env: Env) -> None:
+    with launched(Script(models=("m",), faults=[parse_fault("mute:100%")])) as server:
+        words = ("--no-probe", "--model", "m", "-c", "3", "--warmup", "0.3s", "--duration", "0.5s", "--drain", "0.2s")
+        done = nilo(env, "measure", server.url, *words, *QUICK[4:])
+    assert done.returncode == 4, done.stderr
+    assert "none of 3 requests of the whole run was answered; 3 of them were in flight" in " ".join(done.stdout.split())
+
+
+@pytest.mark.parametrize("fault", ["http_500", "drop", "cut", "garbage", "noise", "html200", "stream_error"])
+def test_a_faulty_server_stops_the_probe_with_the_way_to_measure_its_faults(env: Env, fault: str) -> None:
+    with launched(Script(models=("m",), ttft_ms=5, gap_ms=1, faults=[parse_fault(f"{fault}:100%")])) as server:
+        done = nilo(env, "measure", server.url, *QUICK)
+        assert (done.returncode, "`nilo measure --no-probe`" in done.stderr) == (3, True), done.stderr
+        words = ("--no-probe", "--model", "m", "--requests", "10", "--warmup", "0", *QUICK[4:])
+        counts = measured(env, server.url, *words)["requests"]
+    assert counts["ok"] == 0
+    assert counts["error"] + counts["incomplete"] == counts["started"] == 10
+
+
 def test_a_request_that_the_server_took_and_dropped_is_not_sent_again(env: Env) -> None:
     """Also on a kept connection, where it looks much like a connection that was closed before."""
     with launched(Script(models=("m",), ttft_ms=5, gap_ms=1, faults=[parse_fault("drop:30%")])) as server:
@@ -156,6 +196,42 @@ def test_like_repeats_the_spec_with_other_prompts(env: Env, mock: Mock) -> None:
     assert second["spec"]["slo"] == "ttft_p95<=5s"
     assert second["spec"]["load"] == {**first["spec"]["load"], "concurrency": 3}
     assert second["run"] != first["run"]
+
+
+def test_prompts_are_made_of_the_text_that_the_spec_names(env: Env, tmp_path: Path) -> None:
+    """By flag, by TOML, and by --like, for which it is kept in the archive."""
+    asked: list[dict[str, Any]] = []
+
+    def chinese(*words: str) -> bool:
+        asked.clear()
+        told = measured(env, *words, "--requests", "4", "--warmup", "0", "--input-tokens", "60", "--output-tokens", "4")
+        texts = [body["messages"][0]["content"] for body in asked[-4:]]
+        found = {any("\u4e00" <= letter <= "\u9fff" for letter in text) for text in texts}
+        assert found == {told["spec"]["prompts"]["text"] == "zh"}
+        return found == {True}
+
+    def handle(sock: socket.socket) -> None:
+        while request := take_request(sock):
+            head, _, body = request.partition(b"\r\n\r\n")
+            if not head.startswith(b"POST"):
+                sock.sendall(ok(b'{"data": [{"id": "m"}]}', "Content-Type: application/json"))
+                continue
+            asked.append(json.loads(body))
+            choice = {"index": 0, "message": {"role": "assistant", "content": "x"}, "finish_reason": "length"}
+            answer = {"choices": [choice], "usage": {"prompt_tokens": 60, "completion_tokens": 4}}
+            sock.sendall(ok(json.dumps(answer).encode(), "Content-Type: application/json"))
+
+    with Scripted(handle) as server:
+        way = (server.url, "--no-stream", "--no-probe", "--model", "m")
+        assert not chinese(*way)
+        assert chinese(*way, "--prompt-text", "zh")
+        assert chinese("--like", "latest")
+        assert not chinese("--like", "latest", "--prompt-text", "en")
+        file = tmp_path / "spec.toml"
+        file.write_text(f'target = "{server.url}"\nstream = false\n[prompts]\ntext = "zh"\n')
+        assert chinese(str(file), "--no-probe")
+        file.write_text(file.read_text().replace('"zh"', '"fr"'))
+        assert nilo(env, "measure", str(file)).returncode == 2
 
 
 def test_repeats_are_one_group(env: Env, mock: Mock) -> None:
@@ -307,6 +383,14 @@ def test_no_secret_gets_into_anything_kept_or_shown(env: Env, tmp_path: Path) ->
     [
         ((), 2, "no target"),
         (("127.0.0.1:8000",), 2, "http://"),
+        (("nosuchengine:-np 4",), 2, "llama-server, skulk-llama-server, xllamacpp"),
+        (("user:canary@host",), 2, "***@host is neither"),
+        (("embedded:--host 10.0.0.1",), 2, "listens on 127.0.0.1 only"),
+        (("embedded:-np many",), 2, "whole number"),
+        (("URL", "--duration", "0s", "--warmup", "0s"), 2, "duration_zero"),
+        (("URL", "--procedure", "guide", "--warmup", "5s"), 2, "--procedure guide and --warmup"),
+        (("URL", "--duration", "0"), 2, "duration_zero"),
+        (("URL", "--keep-text", "--no-archive"), 2, "keep_text_nowhere"),
         (("http://127.0.0.1:9",), 3, "Connection refused"),
         (("http://name.invalid:1",), 3, "name.invalid"),
         (("URL", "-c", "2", "--rate", "3"), 2, "exclude each other"),

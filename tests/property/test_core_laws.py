@@ -61,7 +61,13 @@ SPECS = st.builds(
     probe=st.booleans(),
     slo=some(TEXT),
     load=LOADS,
-    prompts=st.builds(Prompts, input_tokens=TEXT, seed=st.integers(-(2**63), 2**63 - 1), unique=st.booleans()),
+    prompts=st.builds(
+        Prompts,
+        input_tokens=TEXT,
+        seed=st.integers(-(2**63), 2**63 - 1),
+        unique=st.booleans(),
+        text=st.sampled_from(["en", "zh"]),
+    ),
     sampling=st.builds(
         Sampling,
         temperature=st.one_of(st.floats(0, 2), st.just("none")),

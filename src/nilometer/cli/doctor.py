@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .session import Session, shared_options
+from .spec_options import INSECURE, headers_given, resolve, without_secrets
 from .values import HEADER
 
 if TYPE_CHECKING:
@@ -23,14 +24,13 @@ _MARKS = {"ok": "ok  ", "warn": "warn", "fail": "FAIL", "skipped": "-   "}
 @click.option("--header", "headers", type=HEADER, multiple=True, help="Header K:V; may repeat.")
 @click.option("--api-key-env", metavar="NAME", help="Variable that holds the API key.")
 @click.option("--proxy", metavar="URL", help="HTTP proxy; proxy variables are ignored unless given.")
-@click.option("--insecure", is_flag=True, help="Accept any TLS certificate.")
+@INSECURE
 @shared_options
 def command(target: str | None, session: Session, **given: Any) -> None:
     """Can this machine measure; and does TARGET answer as a model server, with a real request tried on it."""
     from nilometer.experiment.doctor import examine
 
     from .machine import head
-    from .spec_options import headers_given, resolve, without_secrets
 
     spec = resolve(target, given) if target is not None else None
     headers = headers_given(spec, given, os.environ) if spec is not None else ()

@@ -32,7 +32,7 @@ def list_engines(session: Session) -> None:
     from nilometer.engines import catalogue
 
     here = catalogue.cpu_flags()
-    rows = [_row(row, catalogue.lacking(row, here)) for row in catalogue.ENGINES.values()]
+    rows = [_row(row, catalogue.lacking(row, here), session) for row in catalogue.ENGINES.values()]
     session.emit({**_envelope("engines"), "engines": rows}, lambda: _listing(session, rows))
 
 
@@ -112,7 +112,7 @@ def show(session: Session) -> None:
 def _watch(engine: LaunchedEngine) -> None:
     while (ended := engine.died()) is None:
         time.sleep(_WATCH_S)
-    raise EngineError("engine_died", program=engine.facts.name, ended=ended, log=engine.log_path, detail="")
+    raise EngineError("engine_died", program=engine.facts.name, ended=ended, log=engine.log_path, detail=engine.tail())
 
 
 def _envelope(kind: str) -> dict[str, object]:
@@ -122,28 +122,36 @@ def _envelope(kind: str) -> dict[str, object]:
     return {"nilometer": __version__, "format": FORMAT, "kind": kind}
 
 
-def _row(row: Engine, lacking: list[str]) -> dict[str, object]:
+def _row(row: Engine, lacking: list[str], session: Session) -> dict[str, object]:
     from nilometer.engines import catalogue
 
-    program = row.find()
-    version = catalogue.version(program)[0] if program is not None else None
+    program, version, fault = None, None, None
+    try:
+        program = row.find()
+        version = catalogue.version(program)[0] if program is not None else None
+    except EngineError as met:
+        fault = session.words.say(f"error.{met.slug}.what", **met.params)
     return {
         "engine": row.name,
-        "state": "not_installed" if program is None else "cannot_run_here" if lacking else "ready",
+        "state": "unusable" if fault else "not_installed" if program is None else _state(lacking),
         "version": version,
         "licence": row.licence,
         "lacking": lacking if program is not None else [],
         "program": list(program.argv) if program is not None else None,
+        "fault": fault,
     }
+
+
+def _state(lacking: list[str]) -> str:
+    return "cannot_run_here" if lacking else "ready"
 
 
 def _listing(session: Session, rows: list[dict[str, object]]) -> str:
     lines = []
     for row in rows:
         lacking = row["lacking"]
-        state = session.words.say(
-            f"screen.engine_{row['state']}", lacking=", ".join(lacking) if isinstance(lacking, list) else ""
-        )
+        told = {"lacking": ", ".join(lacking) if isinstance(lacking, list) else "", "fault": row["fault"]}
+        state = session.words.say(f"screen.engine_{row['state']}", **told)
         lines.append(f"{row['engine']:<20}{row['version'] or '-':<24}{row['licence']:<12}{state}")
     return "\n".join(lines)
 

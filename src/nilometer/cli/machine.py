@@ -1,13 +1,13 @@
 """The machine form of a run: the contract's Summary object, its keys in the contract's order.
 
-Used by every command that prints a run as JSON. Builds plain values, computes nothing.
+Used by every command that prints a run as JSON. Builds plain values, computes no figure.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -15,6 +15,9 @@ from nilometer import __version__
 from nilometer.core.finding import Finding
 from nilometer.core.run import FORMAT, Run
 from nilometer.core.summary import Distribution, Summary
+
+if TYPE_CHECKING:
+    from nilometer.metrics.slo import Held
 
 LATENCIES = (
     "ttft",
@@ -64,6 +67,7 @@ def run_object(run: Run) -> dict[str, object]:
         "server": dict(summary.server),
         "level": run.level,
         "order": run.order,
+        "slo": [_bound(held) for held in bounds_held(run)],
     }
 
 
@@ -85,6 +89,18 @@ def rfc3339(wall_ns: int) -> str:
     seconds, rest_ns = divmod(wall_ns, 1_000_000_000)
     moment = datetime.fromtimestamp(seconds, tz=UTC)
     return f"{moment:%Y-%m-%dT%H:%M:%S}.{rest_ns // 1_000_000:03}Z"
+
+
+def bounds_held(run: Run) -> list[Held]:
+    """Each bound of the run's SLO beside what was measured; none where none was asked for."""
+    from nilometer.metrics import slo
+
+    return slo.met(slo.parse(run.spec.slo), run.summary) if run.spec.slo else []
+
+
+def _bound(held: Held) -> dict[str, object]:
+    """The value in the unit beside it: ms, a share of 1, or per second. `met` is None where it was not measured."""
+    return {"bound": held.bound.text, "value": held.value, "unit": held.bound.unit, "met": held.met}
 
 
 def _finding(finding: Finding) -> dict[str, object]:

@@ -14,19 +14,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from nilometer.core.errors import NiloError
+from nilometer.core.errors import NiloError, SpecError
 from nilometer.core.group import Group
 from nilometer.core.record import Record
 from nilometer.core.run import Run, new_id
 from nilometer.core.spec import Spec, to_toml
 from nilometer.experiment.follow import Stop
 from nilometer.experiment.measure import ALONE, Behind, Place, lost, measure
-from nilometer.metrics import slo
 from nilometer.metrics.validity import DEATHS
 
-from .machine import group_object, run_object
+from .machine import bounds_held, group_object, run_object
 from .progress import Progress
-from .session import Session, writing
+from .session import Session, check_writable, writing
 from .spec_options import headers_given, resolve, without_secrets
 
 if TYPE_CHECKING:
@@ -48,7 +47,7 @@ def run_measure(target: str | None, session: Session, given: dict[str, Any]) -> 
     """One test, or K of the same in a group; returns the exit code of the contract."""
     with ExitStack() as stack:
         archive = None if given["no_archive"] else stack.enter_context(open_archive_of(session))
-        take_records = stack.enter_context(_records_file(given["records"]))
+        take_records = _records_to(given["records"]) if given["records"] else None
         found = stack.enter_context(_found(target, session, given, archive))
         stop = stack.enter_context(interrupts())
         runs, group = _repeat(found, session, given, archive, stop, take_records)
@@ -80,7 +79,22 @@ def _found(target: str | None, session: Session, given: dict[str, Any], archive:
             behind = Behind(engine.url, engine.facts, engine.model, engine.pid)
             yield Found(spec, (*headers, *engine.headers.items()), behind)
     else:
+        _refuse_what_is_no_address(spec.target)
         yield Found(spec, headers, None)
+
+
+def _refuse_what_is_no_address(target: str) -> None:
+    """Say at once what a word may be that is neither an address nor an engine: slug `target_unknown`."""
+    from nilometer.engines.catalogue import EMBEDDED, ENGINES
+    from nilometer.net.endpoint import parse
+
+    try:
+        parse(target)
+    except SpecError as fault:
+        if "://" in target:
+            raise
+        known = ", ".join([EMBEDDED, *ENGINES])
+        raise SpecError("target_unknown", target=fault.params["target"], known=known) from None
 
 
 def _like(ref: str, session: Session, archive: Archive | None) -> Spec:
@@ -145,27 +159,23 @@ def interrupts() -> Iterator[Stop]:
             signal.signal(number, handler)
 
 
-@contextmanager
-def _records_file(path: str | None) -> Iterator[TakeRecords | None]:
-    """Where --records go: opened first, so that a bad path shows before the load; slug `file_unwritable`."""
-    if path is None:
-        yield None
-        return
+def _records_to(path: str) -> TakeRecords:
+    """What writes --records; a path that cannot be written shows before the load, slug `file_unwritable`.
+
+    The file is opened when there is something to write: a run that fails before leaves what was there.
+    """
     from nilometer.report.raw_record import record_line
 
-    with writing(path):
-        file = Path(path).open("wb")  # noqa: SIM115 - closed below, whatever the run does
+    check_writable(path)
+    mode = "wb"
 
     def take(records: Iterator[Record]) -> None:
-        with writing(path):
+        nonlocal mode
+        with writing(path), Path(path).open(mode) as file:
             file.writelines(map(record_line, records))
-            file.flush()
+        mode = "ab"
 
-    try:
-        yield take
-    finally:
-        with writing(path):
-            file.close()
+    return take
 
 
 def show(runs: Sequence[Run], group: str | None, session: Session, *, archived: bool) -> None:
@@ -174,7 +184,9 @@ def show(runs: Sequence[Run], group: str | None, session: Session, *, archived: 
 
     machine = run_object(runs[0]) if group is None else group_object(group, "repeat", runs)
     session.emit(
-        machine, lambda: "\n\n".join(session.render(run_document(r, session.words, archived=archived)) for r in runs)
+        machine,
+        lambda: "\n\n".join(session.render(run_document(r, session.words, archived=archived)) for r in runs),
+        archived=[run.id for run in runs] if archived else (),
     )
 
 
@@ -189,7 +201,7 @@ def exit_code(runs: Sequence[Run], session: Session) -> int:
             return fault.exit_code
     if any(run.verdict == "inadmissible" for run in runs):
         return 4
-    held = [met for run in runs for met in _held(run)]
+    held = [one.met for run in runs for one in bounds_held(run)]
     return 5 if None in held else 1 if False in held else 0
 
 
@@ -198,9 +210,3 @@ def _fault(run: Run) -> NiloError | None:
 
     death = next((finding for finding in run.findings if finding.slug in DEATHS), None)
     return lost(run) if death is None else EngineError(death.slug, **death.params, run=run.id)
-
-
-def _held(run: Run) -> list[bool | None]:
-    """Whether each bound of the SLO was met; None where it could not be measured, which is no answer."""
-    bounds = slo.parse(run.spec.slo) if run.spec.slo else []
-    return [held.met for held in slo.met(bounds, run.summary)]

@@ -40,5 +40,9 @@ def command(session: Session) -> None:
             random=Random(),  # noqa: S311 - names, not secrets
         )
     machine = group_object(group.id, "quickstart", runs, findings)
-    session.emit(machine, lambda: session.render(group_document(runs, group.id, findings[0], session.words)))
+    session.emit(
+        machine,
+        lambda: session.render(group_document(runs, group.id, findings[0], session.words)),
+        archived=[run.id for run in runs],
+    )
     raise SystemExit(exit_code(runs, session))

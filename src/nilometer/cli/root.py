@@ -8,6 +8,9 @@ from importlib import import_module
 import click
 
 from nilometer import __version__
+from nilometer.core.errors import NiloError
+
+from .streams import take_streams
 
 COMMANDS = {
     "quickstart": "Measure the embedded engine at three loads and say what limits it.",
@@ -45,6 +48,7 @@ def nilo() -> None:
 
 def run() -> None:
     """Run the command line; a fault of our own becomes one line and a file, never a traceback on the screen."""
+    take_streams()
     try:
         nilo(standalone_mode=False, prog_name="nilo")
     except click.exceptions.Abort:
@@ -54,22 +58,27 @@ def run() -> None:
         sys.exit(2)
     except click.exceptions.Exit as leave:
         sys.exit(leave.exit_code)
+    except NiloError as fault:  # met outside any command's own options: in --help
+        sys.exit(_told(fault))
     except Exception as fault:  # noqa: BLE001 - the top of the command line is one of the two places for it
         sys.exit(_own_fault(fault))
 
 
 def _own_fault(fault: Exception) -> int:
-    import os
     import tempfile
     import traceback
 
-    from nilometer.core.errors import NiloError
+    with tempfile.NamedTemporaryFile("w", prefix="nilo-fault-", suffix=".txt", delete=False) as file:
+        traceback.print_exception(fault, file=file)
+    return _told(NiloError("unexpected", detail=repr(fault)[:200], file=file.name))
+
+
+def _told(fault: NiloError) -> int:
+    import os
+
     from nilometer.text.i18n import Catalogue, language
 
     from .session import error_line
 
-    with tempfile.NamedTemporaryFile("w", prefix="nilo-fault-", suffix=".txt", delete=False) as file:
-        traceback.print_exception(fault, file=file)
-    words = Catalogue(language(None, os.environ))
-    click.echo(error_line(words, NiloError("unexpected", detail=repr(fault)[:200], file=file.name)), err=True)
-    return 3
+    click.echo(error_line(Catalogue(language(None, os.environ)), fault), err=True)
+    return fault.exit_code

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -29,24 +29,27 @@ class Session:
         self.quiet = quiet
         self.archive_url = archive or os.environ.get("NILO_ARCHIVE")
 
-    def emit(self, machine: object, human: Callable[[], str]) -> None:
-        """The result on stdout: `machine` as JSON with --json, else the text; --json-file is written beside it."""
-        import msgspec
+    def emit(self, machine: object, human: Callable[[], str], *, archived: Sequence[str] = ()) -> None:
+        """The result on stdout: `machine` as JSON with --json, else the text; --json-file is written beside it.
 
-        if self.json or self.json_file:
-            text = msgspec.json.format(msgspec.json.encode(machine), indent=2).decode()
+        Where one of the two cannot be written, the other is. `archived` names the runs that hold the result, which is
+        said where stdout does not take it: slug `output_failed_archived`, else `output_failed`.
+        """
+        try:
             if self.json_file:
-                write_result(self.json_file, text + "\n")
-            if self.json:
-                click.echo(text)
-        if not self.json:
-            click.echo(human())
+                write_result(self.json_file, _indented(machine) + "\n")
+        finally:
+            try:
+                click.echo(_indented(machine) if self.json else human())
+            except NiloError as fault:
+                if fault.slug != "output_failed" or not archived:
+                    raise
+                raise NiloError("output_failed_archived", runs=", ".join(archived), **fault.params) from None
 
     def check_outputs(self) -> None:
         """Refuse a --json-file that cannot be written before anything is done; slug `file_unwritable`."""
         if self.json_file:
-            with writing(self.json_file):
-                open(self.json_file, "a", encoding="utf-8").close()
+            check_writable(self.json_file)
 
     def tell(self, line: str) -> None:
         """One line of progress or warning on stderr; silent with -q."""
@@ -67,6 +70,12 @@ class Session:
     def fail(self, error: NiloError) -> None:
         """One line on stderr: what, slug, next step."""
         click.echo(error_line(self.words, error), err=True)
+
+
+def _indented(machine: object) -> str:
+    import msgspec
+
+    return msgspec.json.format(msgspec.json.encode(machine), indent=2).decode()
 
 
 def _width() -> int:
@@ -97,6 +106,16 @@ def writing(path: str) -> Iterator[None]:
         yield
     except OSError as fault:
         raise SpecError("file_unwritable", file=path, detail=fault.strerror or str(fault)) from None
+
+
+def check_writable(path: str) -> None:
+    """Refuse a path that no result can be written to, slug `file_unwritable`; what is there stays as it is."""
+    new = not os.path.exists(path)
+    if new or os.path.isfile(path) or os.path.isdir(path):  # a device or a pipe would notice that it was opened
+        with writing(path):
+            open(path, "ab").close()
+            if new:
+                os.unlink(os.path.realpath(path))
 
 
 def write_result(path: str, text: str) -> None:

@@ -20,8 +20,8 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 _AT = {
     "model": ("model",),
     "api": ("api",),
-    "no_stream": ("stream",),
-    "no_probe": ("probe",),
+    "stream": ("stream",),
+    "probe": ("probe",),
     "slo": ("slo",),
     "concurrency": ("load", "concurrency"),
     "rate": ("load", "rate_per_s"),
@@ -38,6 +38,7 @@ _AT = {
     "input_tokens": ("prompts", "input_tokens"),
     "output_tokens": ("prompts", "output_tokens"),
     "shared_prefix": ("prompts", "shared_prefix_tokens"),
+    "prompt_text": ("prompts", "text"),
     "prompt_seed": ("prompts", "seed"),
     "temperature": ("sampling", "temperature"),
     "top_p": ("sampling", "top_p"),
@@ -51,6 +52,8 @@ _AT = {
     "quantisation": ("labels", "quantisation"),
 }
 """Option -> where its value stands in the Spec."""
+
+INSECURE = click.option("--insecure/--no-insecure", default=None, help="Accept any TLS certificate.")
 
 GUIDE = {"warmup_s": 60.0, "duration_s": 180.0, "window": "guide"}
 
@@ -73,17 +76,20 @@ _OPTIONS = (
     click.option("--duration", type=SECONDS, help="Length of the measured stretch.  [default: 180s]"),
     click.option("--window", metavar="auto|A..B", help="Seconds from the end of the warm-up.  [default: auto]"),
     click.option("--procedure", type=click.Choice(["guide"]), help="Warm-up 60 s, measured 180 s, window 60..180."),
-    click.option("--no-stream", is_flag=True, help="Ask for whole answers; TTFT and TPOT are then unknown."),
+    click.option(
+        "--stream/--no-stream", default=None, help="Streams, or whole answers without TTFT and TPOT.  [default: stream]"
+    ),
     click.option("--api", metavar="NAME", help="auto, chat or completions.  [default: auto]"),
     click.option("--temperature", metavar="T", help='Sampling temperature, or "none" to leave it out.  [default: 0]'),
     click.option("--top-p", type=click.FloatRange(0, 1), help="Nucleus sampling."),
     click.option("--seed", type=int, help="The server's sampling seed."),
     click.option("--shared-prefix", type=click.IntRange(0), help="Tokens that all prompts begin with.  [default: 0]"),
+    click.option("--prompt-text", type=click.Choice(["en", "zh"]), help="Language of the prompts.  [default: en]"),
     click.option("--prompt-seed", type=int, help="Seed of lengths and texts.  [default: 0]"),
     click.option("--extra-body", metavar="JSON|@FILE", help="More keys for every request."),
     click.option("--slo", metavar="BOUNDS", help='Such as "ttft_p95<=500ms,tpot_p95<=50ms".'),
     click.option("--max-error-rate", type=SHARE, help="More errors make the run inadmissible.  [default: 1%]"),
-    click.option("--max-total-tokens", type=click.IntRange(1), help="Stop when so many tokens were used."),
+    click.option("--max-total-tokens", type=click.IntRange(1), help="Stop when prompts and answers have used so many."),
     click.option("--timeout", type=LIMITS, help="[default: connect=10s,first=none,idle=120s,total=600s]"),
     click.option("--drain", type=SECONDS, help="How long requests may take to end afterwards.  [default: 60s]"),
     click.option("--service", help="What the run is filed under."),
@@ -92,13 +98,15 @@ _OPTIONS = (
     click.option("--quantisation", help="The model's precision."),
     click.option("--label", "labels", type=LABEL, multiple=True, help="More labels, K=V; may repeat."),
     click.option("--workers", type=click.IntRange(1, 64), help="Load processes.  [default: 1]"),
-    click.option("--no-probe", is_flag=True, help="Send nothing but the load itself."),
+    click.option(
+        "--probe/--no-probe", default=None, help="Small requests first, or nothing but the load.  [default: probe]"
+    ),
     click.option(
         "--header", "headers", type=HEADER, multiple=True, help="Header K:V; may repeat; its value is never stored."
     ),
     click.option("--api-key-env", metavar="NAME", help="Variable that holds the API key."),
     click.option("--proxy", metavar="URL", help="HTTP proxy; proxy variables are ignored unless given."),
-    click.option("--insecure", is_flag=True, help="Accept any TLS certificate."),
+    INSECURE,
 )
 
 
@@ -137,12 +145,11 @@ def _lay_over(tree: dict[str, Any], given: dict[str, Any]) -> None:
     _take_out(tree.setdefault("load", {}), given)
     for name, path in _AT.items():
         value = given.get(name)
-        if value is None or value is False or (name == "ramp" and value == "auto"):
+        if value is None or (name == "ramp" and value == "auto"):
             continue
-        if name in ("no_stream", "no_probe"):
-            value = False
         _put(tree, path, _temperature(str(value)) if name == "temperature" else value)
     if given.get("procedure") == "guide":
+        _refuse_contradiction(given)
         tree.setdefault("load", {}).update(GUIDE)
     if given.get("timeout"):
         tree.setdefault("timeouts", {}).update(given["timeout"])
@@ -158,8 +165,16 @@ def _take_out(load: dict[str, Any], given: dict[str, Any]) -> None:
     """What an option replaces without standing in its place."""
     if given.get("ramp") == "auto":
         load.pop("ramp_s", None)
-    if given.get("duration") is not None and given.get("requests") is None:
+    if given.get("requests") is None and (given.get("duration") is not None or given.get("procedure")):
         load.pop("requests", None)
+
+
+def _refuse_contradiction(given: dict[str, Any]) -> None:
+    """The guide's procedure fixes what these options ask for too: slug `procedure_contradicted` where they differ."""
+    for name in ("warmup", "duration", "window", "requests"):
+        value = given.get(name)
+        if value is not None and value != GUIDE.get(_AT[name][1]):
+            raise SpecError("procedure_contradicted", option=f"--{name}")
 
 
 def _put(tree: dict[str, Any], path: tuple[str, ...], value: Any) -> None:

@@ -42,6 +42,8 @@ class Prompts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     input_tokens: str = "512"
     output_tokens: str = "128"
+    text: Literal["en", "zh"] = "en"
+    """The running text that prompts are made of."""
     shared_prefix_tokens: int = 0
     seed: int = 0
     unique: bool = True

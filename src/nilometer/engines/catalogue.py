@@ -42,7 +42,7 @@ class Program(NamedTuple):
 
 
 class Engine(NamedTuple):
-    """One row."""
+    """One row. `find` raises EngineError where the user names a program that cannot be used."""
 
     name: str
     licence: str
@@ -56,7 +56,7 @@ def _on_path() -> Program | None:
     named = os.environ.get(NAMED_BY_USER)
     found = shutil.which(named or "llama-server")
     if named and not found:
-        raise EngineError("engine_missing", engine=named, command=INSTALL_COMMAND)
+        raise EngineError("engine_program_missing", variable=NAMED_BY_USER, program=named)
     return Program("llama-server", (found,)) if found else None
 
 
@@ -113,7 +113,8 @@ def _package_folder(name: str) -> Path | None:
 def candidates(cpu_flags: frozenset[str] | None) -> list[Program]:
     """Programs that can run here, best first; `cpu_flags` None = not readable, then nothing is ruled out.
 
-    Refuses when there is none: slug `engine_missing` with the command that installs one.
+    Refuses when there is none: slug `engine_missing` with the command that installs one; `engine_program_missing` where
+    the user names one that is not there.
     """
     found = [program for row in ENGINES.values() if not lacking(row, cpu_flags) and (program := row.find())]
     if not found:

@@ -68,7 +68,7 @@ def start(
 
     Flags in `spec` replace defaults of the same name, the model among them. `model_file` is served as it is unless
     `precision` asks for another one. Refuses as `prepare` and `process.begin` do, and: `engine_missing`,
-    `engine_unknown`, `engine_spec_bad`, `engine_flag_bad`.
+    `engine_unknown`, `engine_spec_bad`, `engine_flag_bad`, `engine_host_bad`.
     """
     programs, users_flags = _understood(spec, port)
     defaults = flags.defaults(

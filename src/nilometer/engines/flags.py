@@ -95,10 +95,10 @@ def without(names: tuple[str, ...], words: Sequence[str]) -> list[str]:
 
 
 def refuse_other_hosts(words: Sequence[str]) -> None:
-    """An engine started for a measurement listens on the loopback only: slug `engine_flag_bad`."""
+    """An engine started for a measurement listens on the loopback only: slug `engine_host_bad`."""
     host = value_of(HOST, words)
     if host not in (None, LOOPBACK):
-        raise SpecError("engine_flag_bad", flag=HOST[0], value=host)
+        raise SpecError("engine_host_bad", flag=HOST[0], value=host)
 
 
 def number_of(names: tuple[str, ...], words: Sequence[str]) -> int | None:

@@ -24,6 +24,7 @@ import platformdirs
 from nilometer.core.environment import EngineFacts, ModelFacts
 from nilometer.core.errors import EngineError
 
+from .last_words import last_words
 from .ready import Answered, wait_until_ready
 
 KEEPER = Path(__file__).with_name("keeper.py")
@@ -33,8 +34,7 @@ READY_BUDGET_S = 120.0
 
 _KEEPER_WAIT_S = 20.0
 _LOGS_KEPT = 50
-_TAIL_BYTES = 4_096
-_TAIL_LINES = 4
+_TAIL_BYTES = 65_536
 _HIDDEN_SETTINGS = ("LLAMA_ARG_", "LLAMA_API_KEY")
 """Environment variables that would change the server unseen: its flags are to tell all."""
 
@@ -73,6 +73,10 @@ class LaunchedEngine:
     def died(self) -> str | None:
         """How the server ended by itself, such as `exit 1` or `SIGKILL`; None while it runs."""
         return self._server.ended()
+
+    def tail(self) -> str:
+        """What its log says last, in one line."""
+        return self._server.tail()
 
     def stop(self) -> None:
         """End the server and wait for it; a second call does nothing."""
@@ -166,11 +170,10 @@ class Server:
         words.close()
 
     def tail(self) -> str:
-        """The last lines of the log, in one line."""
+        """What the end of the log says of why it ended or does not begin, in one line."""
         with self.log_path.open("rb") as log:
             log.seek(max(0, os.fstat(log.fileno()).st_size - _TAIL_BYTES))
-            lines = [line.strip() for line in log.read().decode("utf-8", "replace").splitlines() if line.strip()]
-        return " | ".join(line[:160] for line in lines[-_TAIL_LINES:])
+            return last_words(log.read().decode("utf-8", "replace"))
 
     def _started(self) -> int:
         while b"\n" not in self._told and not self._silent:

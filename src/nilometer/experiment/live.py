@@ -42,7 +42,7 @@ class Live(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Observer:
-    """Follows the journals of a run. `tokens` counts all that was asked and answered so far, for a budget."""
+    """Follows the journals of a run."""
 
     def __init__(self, journals: list[Path]) -> None:
         self._tails = [Tail(path) for path in journals]
@@ -55,7 +55,16 @@ class Observer:
         self._series: list[tuple[int, float]] = []
         self._judged_ns = 0
         self._steady_ns: int | None = None
-        self.tokens = 0
+        self._sent = self._spent = self._in_flight = 0
+
+    @property
+    def tokens(self) -> int:
+        """What the requests sent so far use, for a budget: prompts and answers.
+
+        A prompt that the server did not count is taken at the length asked for; one in flight, with its answer, at the
+        mean of those that have ended.
+        """
+        return self._spent + round(self._in_flight * self._spent / max(self._sent, 1))
 
     def close(self) -> None:
         for tail in self._tails:
@@ -69,6 +78,7 @@ class Observer:
             for entry in tail.new():
                 if isinstance(entry, Record):
                     self._add(entry)
+        self._in_flight = in_flight
         self._frames.append((now_ns, frames))
         while self._frames[0][0] < now_ns - _RATE_WINDOW_S * NS_PER_S and len(self._frames) > 2:
             self._frames.popleft()
@@ -96,7 +106,10 @@ class Observer:
             self._ok = self._errors = 0
 
     def _add(self, record: Record) -> None:
-        self.tokens += (record.prompt_tokens or 0) + (record.output_tokens or 0)
+        if record.sent_ns is not None:
+            prompt = record.asked_input if record.prompt_tokens is None else record.prompt_tokens
+            self._sent += 1
+            self._spent += (prompt or 0) + (record.output_tokens or 0)
         if record.outcome in ("error", "incomplete"):
             self._errors += 1
         if record.outcome != "ok":

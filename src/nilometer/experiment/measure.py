@@ -34,6 +34,8 @@ from .places import allow_sockets, journal_folder, shares
 
 Facts = TypeVar("Facts", EngineFacts, ModelFacts)
 
+_NO_CONNECTION = ("connect", "tls", "timeout_connect")
+
 
 class Place(NamedTuple):
     """Where a run stands in its group."""
@@ -102,12 +104,14 @@ def measure(
 
 
 def check(spec: Spec) -> None:
-    """Refuse what cannot be understood before anything is sent: SLO, window, arrivals, workers.
+    """Refuse what cannot be understood or measures nothing before anything is sent: SLO, window, arrivals, workers.
 
     Lengths are read, and refused, where `approach` begins.
     """
     if spec.slo:
         slo.parse(spec.slo)
+    if spec.load.requests is None and spec.load.duration_s == 0:
+        raise SpecError("duration_zero")
     borders_s = window.rule_of(spec.load).borders_s
     if borders_s is not None and spec.load.requests is None and borders_s[1] > spec.load.duration_s:
         raise SpecError("window_too_late", window=spec.load.window, duration=spec.load.duration_s)
@@ -163,9 +167,17 @@ def _open_journals(header: Header, files: list[Share]) -> ExitStack:
 
 
 def lost(run: Run) -> TargetError | None:
-    """The error of a run whose target was not there, or was there no longer."""
-    counts = run.summary.run_requests
-    refused = counts.errors.get("connect", 0)
-    if run.phases.stopped_by == "target_lost" or (counts.started and refused == counts.started):
-        return TargetError("target_lost", url=run.spec.target, n=refused)
-    return None
+    """The error of a run whose target was not there, or was there no longer; it names the proxy where one stood before.
+
+    A run was lost where no request ever had a connection, TLS included.
+    """
+    counts, spec = run.summary.run_requests, run.spec
+    refused = {kind: counts.errors.get(kind, 0) for kind in _NO_CONNECTION}
+    n = sum(refused.values())
+    if run.phases.stopped_by != "target_lost" and not 0 < counts.started == n:
+        return None
+    if refused["tls"] > n / 2:
+        return TargetError("tls_lost", url=spec.target, n=n)
+    if spec.http.proxy:
+        return TargetError("proxy_lost", url=spec.target, proxy=spec.http.proxy, n=n)
+    return TargetError("target_lost", url=spec.target, n=n)

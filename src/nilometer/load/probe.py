@@ -71,7 +71,6 @@ def probe(
     *,
     input_tokens: Distribution | None = None,
     output_tokens: Distribution | None = None,
-    text: str = "en",
     timeout_s: float = TIMEOUT_S,
     ready_s: float = READY_S,
     on_step: Step = lambda _: None,
@@ -79,11 +78,11 @@ def probe(
 ) -> ProbeResult:
     """Find out how to load `endpoint` as `spec` wants.
 
-    `input_tokens` and `output_tokens` stand in for the spec's words, as they must for empirical lengths; `text` names
-    the corpus; `timeout_s` is for one request, `ready_s` for waiting on a busy target (429, 502, 503) in all.
+    `input_tokens` and `output_tokens` stand in for the spec's words, as they must for empirical lengths; `timeout_s` is
+    for one request, `ready_s` for waiting on a busy target (429, 502, 503) in all.
 
     Raises SpecError: `api_unknown`, `model_unknown`, `model_needed`, `input_too_short`, `context_too_short` and those
-    of `lengths.parse`. TargetError: those of `net.fetch`, `unauthorised`, `redirected`, `target_busy`,
+    of `lengths.parse`. TargetError: those of `net.fetch`, `scheme_wrong`, `unauthorised`, `redirected`, `target_busy`,
     `not_a_model_server`, `path_not_found`, `path_elsewhere`, `request_refused`, `request_failed`, `count_failed`.
     """
     inputs = input_tokens or lengths.parse(spec.prompts.input_tokens)
@@ -100,7 +99,7 @@ def probe(
     engine, model = facts(courier, there, name)
     keeps = courier.keeps(talk.path(settled.terms), body(spec, settled.terms, SAMPLE, FEW_TOKENS, stream=spec.stream))
     on_step("lengths")
-    found = _lengths(talk, settled.terms, inputs, outputs, engine.context_tokens, text)
+    found = _lengths(talk, settled.terms, inputs, outputs, engine.context_tokens)
     per_token_s = _per_token_s(settled, found.short_s)
     return ProbeResult(
         terms=settled.terms,
@@ -136,12 +135,12 @@ class _Lengths(NamedTuple):
 
 
 def _lengths(
-    talk: Talk, terms: Terms, inputs: Distribution, outputs: Distribution, context_tokens: int | None, text: str
+    talk: Talk, terms: Terms, inputs: Distribution, outputs: Distribution, context_tokens: int | None
 ) -> _Lengths:
     """Measure the ruler, refuse lengths that cannot be, try finished prompts."""
     sample = ask(talk, terms, SAMPLE)
     found = counter(talk, terms, sample)
-    made, findings = measure(found, inputs, read_corpus(text))
+    made, findings = measure(found, inputs, read_corpus(talk.spec.prompts.text))
     template = template_tokens(found, made)
     if template is None and terms.api == "chat" and found is not None:
         findings = [*findings, Finding(slug="template_tokens_unknown", kind="validity", severity="low")]
@@ -155,7 +154,7 @@ def _lengths(
     )
 
 
-def unprobed(endpoint: Endpoint, spec: Spec, *, text: str = "en") -> ProbeResult:
+def unprobed(endpoint: Endpoint, spec: Spec) -> ProbeResult:
     """What is assumed where nothing may be sent but the load: the spec's words as they are, lengths from characters."""
     terms = Terms(
         api=apis(spec)[0],
@@ -167,7 +166,7 @@ def unprobed(endpoint: Endpoint, spec: Spec, *, text: str = "en") -> ProbeResult
     return ProbeResult(
         terms=terms,
         path=endpoint.path(terms.dialect.path),
-        ruler=ruler.estimated(read_corpus(text)),
+        ruler=ruler.estimated(read_corpus(spec.prompts.text)),
         model=ModelFacts(id=spec.model),
         findings=(estimated,),
     )

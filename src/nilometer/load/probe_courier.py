@@ -5,12 +5,13 @@ It knows no dialect. Nothing is retried but what a busy target (429, 502, 503) p
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Mapping
 
 from nilometer.core.errors import TargetError
 from nilometer.core.spec import Http
-from nilometer.net.endpoint import Endpoint, mask_url
+from nilometer.net.endpoint import Endpoint, mask_url, shown_through
 from nilometer.net.fetch import Response, fetch
 from nilometer.wire.frame import complaint
 
@@ -21,6 +22,12 @@ LINGER_S = 0.2
 """A server that closes kept connections does so at once, a busy one a little later."""
 GLANCE_S = 15.0
 """Enough for what no model has to answer: lists and facts."""
+KNOCK_S = 3.0
+"""Enough for a first byte of whatever speaks the other scheme."""
+PROXY_REFUSES = 407
+_MUTE = frozenset({"not_http", "connection_cut", "timeout", "tls_failed"})
+"""What asking for the wrong one of http and https may end in."""
+_SPEAKS_OF_TLS = re.compile(rb"https|ssl", re.I)
 Fetch = Callable[..., Response]
 
 
@@ -51,12 +58,16 @@ class Courier:
     def send(self, path: str, body: bytes | None = None) -> Response:
         """GET, or POST with a body. Any answer but a refusal of ourselves is handed back, also 400, 404 and 500.
 
-        Raises TargetError: `unauthorised`, `redirected`, `target_busy` after waiting, and those of `fetch`.
+        Raises TargetError: `unauthorised`, `redirected`, `target_busy` after waiting, `proxy_refused`, `scheme_wrong`,
+        and those of `fetch`.
         """
-        response = self._once(path, body)
+        response = self._once(path, body) if self.requests else self._first(path, body)
         while response.status in BUSY:
             self._pause(path, response)
             response = self._once(path, body)
+        if response.status == PROXY_REFUSES and self._http.proxy:
+            proxy, url = mask_url(self._http.proxy), mask_url(self.endpoint.url(path))
+            raise TargetError("proxy_refused", proxy=proxy, url=url, status=response.status, detail=told(response))
         if response.status in (401, 403):
             raise TargetError("unauthorised", url=self.shown(path), status=response.status, detail=told(response))
         if 300 <= response.status < 400:
@@ -81,8 +92,8 @@ class Courier:
         return response.kept if response.status == 200 else None
 
     def shown(self, path: str) -> str:
-        """The address of `path` as it may be printed."""
-        return mask_url(self.endpoint.url(path))
+        """The address of `path`, and the proxy before it, as they may be printed."""
+        return shown_through(self.endpoint.url(path), self._http.proxy)
 
     def _once(self, path: str, body: bytes | None, **more: float) -> Response:
         self.requests += 1
@@ -99,6 +110,28 @@ class Courier:
             proxy=self._http.proxy,
             **more,
         )
+
+    def _first(self, path: str, body: bytes | None) -> Response:
+        """The first words with a target, which may be in the wrong one of http and https: then `scheme_wrong`."""
+        try:
+            response = self._once(path, body)
+        except TargetError as fault:
+            if fault.slug in _MUTE:
+                self._refuse_scheme(path)
+            raise
+        if response.status == 400 and not self.endpoint.tls and _SPEAKS_OF_TLS.search(response.body):
+            self._refuse_scheme(path)
+        return response
+
+    def _refuse_scheme(self, path: str) -> None:
+        """Raise `scheme_wrong` where the same port answers to the other scheme; no secret is sent for that."""
+        other = self.endpoint._replace(scheme="http" if self.endpoint.tls else "https")
+        self.requests += 1
+        try:
+            self._fetch(other.url(path), timeout_s=KNOCK_S, insecure=True, proxy=self._http.proxy)
+        except TargetError:
+            return
+        raise TargetError("scheme_wrong", url=self.shown(path), answers=other.shown) from None
 
     def _pause(self, path: str, response: Response) -> None:
         asked = response.headers.get("retry-after", "")

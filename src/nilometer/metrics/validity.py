@@ -15,7 +15,7 @@ from nilometer.core.errors import Param
 from nilometer.core.finding import Evidence, Finding, FindingClass, Severity
 from nilometer.core.run import Damage, Health, Phases
 from nilometer.core.spec import Prompts, Spec
-from nilometer.core.summary import Distribution, Length, Summary, Verdict
+from nilometer.core.summary import Counts, Distribution, Length, Summary, Verdict
 
 from . import slo
 from .generator import LATE_READS_SHARE, LIMIT_MS
@@ -31,10 +31,13 @@ _EFFECT: dict[str, tuple[Verdict, Severity]] = {
     "sockets_exhausted": ("inadmissible", "high"),
     "generator_limited": ("inadmissible", "high"),
     "no_ok_requests": ("inadmissible", "high"),
+    "none_answered": ("inadmissible", "high"),
+    "window_empty": ("inadmissible", "high"),
     "worker_died": ("inadmissible", "high"),
     "worker_silent": ("inadmissible", "high"),
     "journal_write_failed": ("inadmissible", "high"),
     "target_lost": ("inadmissible", "high"),
+    "proxy_lost": ("inadmissible", "high"),
     "errors_over_limit": ("inadmissible", "high"),
     "never_steady": ("inadmissible", "high"),
     "journal_damaged": ("marked", "medium"),
@@ -72,7 +75,9 @@ def judge(
     """
     found = [
         *_generator(summary, health),
-        *_load(summary, spec, phases, health),
+        *_answers(summary),
+        *_ending(summary, spec, phases, health),
+        *_load(summary, spec, health),
         *_lost(health.damage),
         *_window(summary, phases),
         *_lengths(summary, spec),
@@ -120,22 +125,41 @@ def _generator_evidence(summary: Summary) -> Iterator[Evidence]:
         yield Evidence(name="achieved_over_asked", value=seen.achieved_over_asked, unit="share")
 
 
-def _load(summary: Summary, spec: Spec, phases: Phases, health: Health) -> Iterator[Finding]:
-    """What happened to the load itself."""
+def _answers(summary: Summary) -> Iterator[Finding]:
+    """Whether anything was answered; of a window in which nothing started the whole run tells why."""
+    counts, whole = summary.requests, summary.run_requests
+    if counts.ok:
+        return
+    if counts.started:
+        yield _finding("no_ok_requests", *_failures(counts), started=counts.started)
+    elif whole.started and not whole.ok:
+        yield _finding("none_answered", *_failures(whole), started=whole.started, in_flight=whole.cancelled)
+    else:
+        yield _finding("window_empty", *_failures(whole), started=whole.started)
+
+
+def _ending(summary: Summary, spec: Spec, phases: Phases, health: Health) -> Iterator[Finding]:
+    """What ended the load before its time."""
     counts = summary.requests
-    if counts.ok == 0:
-        yield _finding("no_ok_requests", *_failures(summary), started=counts.started)
+    failures = list(_failures(counts if counts.started else summary.run_requests))
     if health.death is not None:
         yield _death(health.death)
-    if phases.stopped_by == "target_lost":
-        yield _finding("target_lost", *_failures(summary))
+    if phases.stopped_by == "target_lost" and spec.http.proxy:
+        yield _finding("proxy_lost", *failures, proxy=spec.http.proxy)
+    elif phases.stopped_by == "target_lost":
+        yield _finding("target_lost", *failures)
     if phases.stopped_by == "budget":
         yield _finding("budget_reached", budget=spec.load.max_total_tokens)
     if phases.interrupted:
         yield _finding("interrupted", Evidence(name="requests_ok", value=counts.ok), ok=counts.ok)
+
+
+def _load(summary: Summary, spec: Spec, health: Health) -> Iterator[Finding]:
+    """What happened to the load itself."""
+    counts = summary.requests
     failed = slo.error_rate(counts)
     if failed is not None and counts.ok and failed > spec.load.max_error_rate:
-        yield _finding("errors_over_limit", *_failures(summary), share=failed, limit=spec.load.max_error_rate)
+        yield _finding("errors_over_limit", *_failures(counts), share=failed, limit=spec.load.max_error_rate)
     if is_censored(counts):
         cut = Evidence(name="requests_censored", value=counts.censored, n=counts.started)
         yield _finding("censored_over", cut, share=counts.censored / counts.started, drain_s=spec.load.drain_s)
@@ -164,9 +188,8 @@ def _lost(damage: Sequence[Damage]) -> Iterator[Finding]:
         )
 
 
-def _failures(summary: Summary) -> Iterator[Evidence]:
+def _failures(counts: Counts) -> Iterator[Evidence]:
     """The kinds of failure by their number, the most frequent first."""
-    counts = summary.requests
     kinds = sorted(counts.errors.items(), key=lambda item: -item[1])
     yield from (Evidence(name=kind, value=n, n=counts.started) for kind, n in kinds)
     if counts.incomplete:

@@ -46,6 +46,24 @@ class TlsError(OSError):
     """The handshake failed, or the peer broke the TLS protocol."""
 
 
+class CertificateError(TlsError):
+    """The peer's certificate was not accepted; `detail` says why."""
+
+    def __init__(self, fault: ssl.SSLCertVerificationError) -> None:
+        super().__init__(fault.errno, f"{fault.reason}: {fault.verify_message}")
+        self.detail = fault.verify_message.rstrip(".")
+
+
+class ProxyError(ConnectionError):
+    """The proxy before the target was not there, or refused: then with the `status` of its answer."""
+
+    def __init__(self, proxy: str, code: int, detail: str, status: int | None = None) -> None:
+        super().__init__(code, f"proxy {proxy}: {detail}")
+        self.proxy = proxy
+        self.detail = detail
+        self.status = status
+
+
 class Connection:
     """One TCP (and TLS) connection along a Route."""
 
@@ -94,6 +112,8 @@ class Connection:
     def _after_refusal(self, code: int) -> socket.socket:
         if self._address + 1 < len(self._route.addresses):
             return self._next_socket()
+        if self._route.proxy is not None:
+            raise ProxyError(self._route.proxy, code, os.strerror(code))
         raise OSError(code, os.strerror(code))
 
     @property
@@ -108,6 +128,11 @@ class Connection:
     def connected(self) -> bool:
         """Whether the TCP connection stands; tunnel and handshake may still be to come."""
         return self._stage != "connect"
+
+    @property
+    def at_proxy(self) -> bool:
+        """Whether it is a proxy's turn: to be there, or to make the tunnel."""
+        return self._route.proxy is not None and self._stage in ("connect", "tunnel")
 
     def advance(self) -> Want:
         """Go on with connecting, tunnel and handshake; READY when requests may be sent.
@@ -148,14 +173,19 @@ class Connection:
             return False
         self._tunnel_reply += data
         if not data or len(self._tunnel_reply) > _TUNNEL_LIMIT:
-            raise ConnectionError("the proxy closed the tunnel")
+            raise self._no_tunnel("it closed the connection without making the tunnel")
         head, end, _ = self._tunnel_reply.partition(b"\r\n\r\n")
         if not end:
             return False
-        if head.split(b" ", 2)[1:2] != [b"200"]:
-            raise ConnectionError(f"the proxy answered {head[:60].decode('latin-1')!r}")
+        status = head.split(b" ", 2)[1:2]
+        if status != [b"200"]:
+            told = head.partition(b"\r\n")[0][:60].decode("latin-1")
+            raise self._no_tunnel(told, int(status[0]) if status and status[0].isdigit() else None)
         self._enter_next_stage()
         return True
+
+    def _no_tunnel(self, detail: str, status: int | None = None) -> ProxyError:
+        return ProxyError(self._route.proxy or "", errno.ECONNREFUSED, detail, status)
 
     def _handshake(self) -> Want:
         assert self._tls is not None  # noqa: S101 - the stage says so
@@ -169,6 +199,8 @@ class Connection:
                     if not self._pull():
                         return Want.READ
             self._flush_tls()
+        except ssl.SSLCertVerificationError as fault:
+            raise CertificateError(fault) from None
         except ssl.SSLError as fault:
             raise TlsError(fault.errno, str(fault.reason or fault)) from None
         except TlsError:

@@ -99,6 +99,11 @@ def request_path(url: str) -> str:
     return f"{path}?{quote(parts.query, safe=_AS_WRITTEN)}" if parts.query else path
 
 
+def shown_through(url: str, proxy: str | None) -> str:
+    """An address as it may be printed, with the proxy that stands before it."""
+    return mask_url(url) if proxy is None else f"{mask_url(url)} via {mask_url(proxy)}"
+
+
 def mask_url(url: str) -> str:
     """An address with its credentials and key-like values of query and fragment as `***`."""
     return _KEY_VALUE.sub(r"\1***", re.sub(r"//[^/?#\s]*@", "//***@", url))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import select
 import time
 from collections.abc import Mapping
@@ -13,8 +15,8 @@ from nilometer import __version__
 from nilometer.core.errors import TargetError
 from nilometer.core.header import header_line
 
-from .connection import Connection, TlsError, Want
-from .endpoint import mask_url, parse, request_path
+from .connection import CertificateError, Connection, ProxyError, TlsError, Want
+from .endpoint import mask_url, parse, request_path, shown_through
 from .inbox import Inbox
 from .route import Route, resolve
 
@@ -32,7 +34,7 @@ class Response(NamedTuple):
 
 class _Deadline:
     def __init__(self, url: str, seconds: float) -> None:
-        self._url = mask_url(url)
+        self._url = url
         self._seconds = seconds
         self._end_ns = time.monotonic_ns() + int(seconds * 1e9)
 
@@ -59,17 +61,18 @@ def fetch(
     """Ask once and wait for the whole answer; nothing is retried, no redirect followed.
 
     With `linger_s` it stays on the connection so long afterwards, to see whether the server keeps it.
-    Raises TargetError: `connect_refused`, `name_unknown`, `tls_failed`, `timeout`, `connection_cut`, `not_http`,
-    `answer_too_large`.
+    Raises TargetError: `connect_refused`, `name_unknown`, `proxy_unreachable`, `proxy_refused`, `tls_failed`,
+    `certificate_refused`, `timeout`, `connection_cut`, `not_http`, `answer_too_large`.
     """
     endpoint = parse(url)
     route = resolve(endpoint, insecure=insecure, proxy=proxy)
     request = request_bytes(route, method, request_path(url), headers or {}, body)
+    shown = shown_through(url, route.proxy)
     start_ns = time.monotonic_ns()
-    deadline = _Deadline(url, timeout_s)
-    connection = _connect(route, deadline, mask_url(url))
+    deadline = _Deadline(shown, timeout_s)
+    connection = _connect(route, deadline, mask_url(url), shown)
     try:
-        inbox = _exchange(connection, request, deadline, limit_bytes, mask_url(url))
+        inbox = _exchange(connection, request, deadline, limit_bytes, shown)
         elapsed_ns = time.monotonic_ns() - start_ns
         kept = inbox.keep_alive and not _ends_within(connection, linger_s) if linger_s else None
     finally:
@@ -105,7 +108,7 @@ def request_bytes(route: Route, method: str, path: str, headers: Mapping[str, st
     return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1") + (body or b"")
 
 
-def _connect(route: Route, deadline: _Deadline, url: str) -> Connection:
+def _connect(route: Route, deadline: _Deadline, url: str, shown: str) -> Connection:
     connection: Connection | None = None
     try:
         connection = Connection(route)
@@ -115,14 +118,26 @@ def _connect(route: Route, deadline: _Deadline, url: str) -> Connection:
             want = connection.advance()
     except TargetError:
         _close(connection)
+        if connection is not None and connection.at_proxy:
+            late = os.strerror(errno.ETIMEDOUT)
+            raise TargetError("proxy_unreachable", proxy=route.proxy, url=url, detail=late) from None
         raise
-    except TlsError as fault:
-        _close(connection)
-        raise TargetError("tls_failed", url=url, detail=fault.strerror) from None
     except OSError as fault:
         _close(connection)
-        raise TargetError("connect_refused", url=url, detail=fault.strerror or str(fault)) from None
+        raise _no_connection(fault, url, shown) from None
     return connection
+
+
+def _no_connection(fault: OSError, url: str, shown: str) -> TargetError:
+    """What met us on the way to a connection; a proxy's own faults are not the target's."""
+    detail = fault.strerror or str(fault)
+    if isinstance(fault, ProxyError) and fault.status is not None:
+        return TargetError("proxy_refused", proxy=fault.proxy, url=url, status=fault.status, detail=fault.detail)
+    if isinstance(fault, ProxyError):
+        return TargetError("proxy_unreachable", proxy=fault.proxy, url=url, detail=fault.detail)
+    if isinstance(fault, CertificateError):
+        return TargetError("certificate_refused", url=shown, detail=fault.detail)
+    return TargetError("tls_failed" if isinstance(fault, TlsError) else "connect_refused", url=shown, detail=detail)
 
 
 def _close(connection: Connection | None) -> None:

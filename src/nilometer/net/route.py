@@ -27,6 +27,8 @@ class Route(NamedTuple):
     absolute_form: bool = False
     proxy_authorization: str | None = None
     """What a plain proxy wants with every request; a tunnel has said it already."""
+    proxy: str | None = None
+    """The proxy's address as it may be printed."""
 
     def target(self, request_path: str) -> str:
         """The request target of the request line: absolute where a plain proxy must forward it."""
@@ -34,18 +36,23 @@ class Route(NamedTuple):
 
 
 def resolve(endpoint: Endpoint, *, insecure: bool = False, proxy: str | None = None) -> Route:
-    """Look the name up and prepare TLS. Refuses with `name_unknown` (exit 3) or `proxy_url` (exit 2)."""
+    """Look the name up and prepare TLS.
+
+    Refuses with TargetError `name_unknown`, or `proxy_unreachable` where it is the proxy's name; SpecError `proxy_url`.
+    """
+    proxy = proxy or None
     hop = _proxy_endpoint(proxy) if proxy else endpoint
     context = _tls_context(insecure) if endpoint.tls else None
     tunnelled = proxy is not None and endpoint.tls
     return Route(
         endpoint=endpoint,
-        addresses=_addresses(hop),
+        addresses=_addresses(hop) if proxy is None else _addresses_of_proxy(hop, endpoint),
         tls=context,
         server_name=endpoint.host,
         tunnel=_connect_request(endpoint, hop) if tunnelled else None,
         absolute_form=proxy is not None and not endpoint.tls,
         proxy_authorization=hop.authorization if proxy is not None and not endpoint.tls else None,
+        proxy=hop.shown if proxy is not None else None,
     )
 
 
@@ -55,6 +62,14 @@ def _addresses(endpoint: Endpoint) -> tuple[Address, ...]:
     except (OSError, UnicodeError) as fault:
         raise TargetError("name_unknown", host=endpoint.host, detail=str(fault)) from None
     return tuple((family, (str(address[0]), int(address[1]))) for family, _, _, _, address in found)
+
+
+def _addresses_of_proxy(hop: Endpoint, endpoint: Endpoint) -> tuple[Address, ...]:
+    try:
+        return _addresses(hop)
+    except TargetError as fault:
+        detail = fault.params["detail"]
+        raise TargetError("proxy_unreachable", proxy=hop.shown, url=endpoint.shown, detail=detail) from None
 
 
 def _tls_context(insecure: bool) -> ssl.SSLContext:
@@ -67,7 +82,10 @@ def _tls_context(insecure: bool) -> ssl.SSLContext:
 
 
 def _proxy_endpoint(proxy: str) -> Endpoint:
-    hop = parse(proxy)
+    try:
+        hop = parse(proxy)
+    except SpecError as fault:
+        raise SpecError("proxy_url", proxy=fault.params["target"]) from None
     if hop.tls:
         raise SpecError("proxy_url", proxy=mask_url(proxy))
     return hop

@@ -56,6 +56,7 @@ def test_list_says_which_engines_run_here(table: Path) -> None:
         "licence": "MIT",
         "lacking": [],
         "program": [str(table)],
+        "fault": None,
     }
     assert rows["skulk-llama-server"]["state"] == "cannot_run_here"
     assert rows["skulk-llama-server"]["lacking"] == ["avx512bw", "avx512dq", "avx512vl", "avx512_vnni"]
@@ -71,6 +72,27 @@ def test_list_as_text_has_a_line_each_in_both_languages(lang: str, words: str) -
     assert [line.split()[0] for line in lines] == ["llama-server", "skulk-llama-server", "xllamacpp"]
     assert words in lines[1]
     assert "avx512bw, avx512dq" in lines[1]
+
+
+def test_a_row_that_cannot_be_used_is_listed_with_the_reason(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The user's own program may not be there, or be none that this machine executes."""
+    rows = dict(catalogue.ENGINES)
+    broken = table.with_name("broken")
+    broken.write_bytes(b"\x7fELFnot")
+    broken.chmod(0o755)
+    for named, reason in ((table.with_name("gone"), "NILO_LLAMA_SERVER names"), (broken, "cannot be started")):
+        monkeypatch.setattr(catalogue, "ENGINES", {**rows, "llama-server": ENGINES["llama-server"]})
+        monkeypatch.setenv("NILO_LLAMA_SERVER", str(named))
+        told = nilo("list")
+        assert (told.exit_code, told.stderr) == (0, "")
+        first, *others = told.stdout.splitlines()
+        assert "cannot be used: " in first
+        assert reason in first
+        assert str(named) in first
+        assert len(others) == 2
+        row = json.loads(nilo("list", "--json").stdout)["engines"][0]
+        assert row["state"] == "unusable"
+        assert str(named) in row["fault"]
 
 
 def test_show_tells_what_would_be_started(table: Path) -> None:
@@ -149,7 +171,13 @@ class Starter:
         self.asked = asked
         try:
             yield SimpleNamespace(
-                url="http://127.0.0.1:81", pid=7, log_path="/log", facts=FACTS, model=MODEL, died=self.died
+                url="http://127.0.0.1:81",
+                pid=7,
+                log_path="/log",
+                facts=FACTS,
+                model=MODEL,
+                died=self.died,
+                tail=lambda: "out of memory",
             )
         finally:
             self.left = True
@@ -197,6 +225,6 @@ def test_start_tells_when_the_engine_dies(starter: Starter) -> None:
     starter.ends = [None, "SIGSEGV"]
     told = nilo("start")
     assert told.exit_code == 3
-    assert "(engine_died)" in told.stderr
+    assert "ended by itself (SIGSEGV): out of memory (engine_died)" in told.stderr
     assert "SIGSEGV" in told.stderr
     assert starter.left

@@ -11,7 +11,8 @@ from tests.unit.archive.samples import make_run, make_summary
 
 from nilometer import __version__
 from nilometer.cli.machine import group_object, rfc3339, run_object
-from nilometer.core.summary import Distribution, Generator
+from nilometer.core.spec import Spec
+from nilometer.core.summary import Counts, Distribution, Generator
 
 TOP = (
     "nilometer format kind definitions run group role origin started verdict findings spec environment window "
@@ -114,3 +115,19 @@ def test_a_group_holds_its_runs_with_level_and_order() -> None:
     assert (found["knee"], found["greatest_load"]) == (None, None)
     findings: Any = found["findings"]
     assert findings[0]["class"] == "validity"
+
+
+def test_each_bound_of_the_slo_stands_beside_its_value() -> None:
+    spec = Spec(target="http://t:1", slo="ttft_p95<=1us, error_rate<=100%,tpot_p95<=5ms")
+    summary = msgspec.structs.replace(
+        make_summary(),
+        latency_ms={"ttft": Distribution(n=9, p95=812.5)},
+        requests=Counts(started=4, ok=3, error=1),
+    )
+    found = machine(spec=spec, summary=summary)
+    assert found["slo"] == [
+        {"bound": "ttft_p95<=1us", "value": 812.5, "unit": "ms", "met": False},
+        {"bound": "error_rate<=100%", "value": 0.25, "unit": "share", "met": True},
+        {"bound": "tpot_p95<=5ms", "value": None, "unit": "ms", "met": None},
+    ]
+    assert machine(spec=Spec(target="http://t:1"))["slo"] == []

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 
-from nilometer.cli.spec_options import GUIDE, extra_body, headers_given, resolve, without_secrets
+from nilometer.cli.spec_options import GUIDE, extra_body, headers_given, resolve, spec_options, without_secrets
 from nilometer.core.errors import SpecError
 from nilometer.core.spec import Http, Load, Spec, to_tree
 
@@ -30,7 +32,7 @@ def test_defaults_are_the_specs_own_with_one_in_flight() -> None:
 
 def test_flag_over_file_over_default(tmp_path: Path) -> None:
     file = toml(tmp_path, f'target = "{URL}"\n[load]\nconcurrency = 4\nwarmup_s = 5.0\n')
-    spec = resolve(file, {"concurrency": 9, "temperature": "none", "no_stream": True, "ramp": "auto"})
+    spec = resolve(file, {"concurrency": 9, "temperature": "none", "stream": False, "ramp": "auto"})
     assert spec.target == URL
     assert spec.load.concurrency == 9
     assert spec.load.warmup_s == 5
@@ -48,8 +50,52 @@ def test_a_flag_chooses_the_loop_over_the_files_other_kind(tmp_path: Path) -> No
 
 
 def test_guide_sets_its_three_values() -> None:
-    load = resolve(URL, {"procedure": "guide", "warmup": 1.0}).load
-    assert (load.warmup_s, load.duration_s, load.window) == tuple(GUIDE.values())
+    base = Spec(target=URL, load=Load(concurrency=2, requests=100, warmup_s=1.0))
+    for load in (resolve(URL, {"procedure": "guide"}).load, resolve("", {"procedure": "guide"}, base).load):
+        assert (load.warmup_s, load.duration_s, load.window) == tuple(GUIDE.values())
+        assert load.requests is None
+
+
+@pytest.mark.parametrize(
+    "option", [{"warmup": 1.0}, {"duration": 200.0}, {"window": "auto"}, {"window": "60..170"}, {"requests": 100}]
+)
+def test_what_contradicts_the_guide_is_refused_by_name(option: dict[str, Any]) -> None:
+    with pytest.raises(SpecError) as refused:
+        resolve(URL, {"procedure": "guide", **option})
+    assert refused.value.slug == "procedure_contradicted"
+    assert refused.value.params == {"option": f"--{next(iter(option))}"}
+
+
+def test_what_the_guide_asks_for_too_is_no_contradiction() -> None:
+    same = {"warmup": 60.0, "duration": 180.0}
+    assert resolve(URL, {"procedure": "guide", **same}) == resolve(URL, {"procedure": "guide"})
+
+
+def flags(*words: str) -> dict[str, Any]:
+    """What click makes of the words, with all options of a spec."""
+    with click.command()(spec_options(lambda **_: None)).make_context("measure", list(words)) as context:
+        return context.params
+
+
+@pytest.mark.parametrize(
+    ("name", "of"),
+    [
+        ("stream", lambda spec: spec.stream),
+        ("probe", lambda spec: spec.probe),
+        ("insecure", lambda spec: spec.http.insecure),
+    ],
+)
+@pytest.mark.parametrize("before", [True, False])
+def test_a_flag_turns_what_a_file_or_a_run_says_either_way(
+    tmp_path: Path, name: str, of: Callable[[Spec], bool], before: bool
+) -> None:
+    key = f"[http]\n{name}" if name == "insecure" else name
+    file = toml(tmp_path, f'target = "{URL}"\n{key} = {str(before).lower()}\n')
+    like = resolve(file, {})
+    for words, wanted in (((), before), ((f"--{name}",), True), ((f"--no-{name}",), False)):
+        given = flags(*words)
+        assert of(resolve(file, given)) is wanted
+        assert of(resolve("", given, like)) is wanted
 
 
 @pytest.mark.parametrize(

@@ -81,7 +81,8 @@ def test_one_named_by_the_user_comes_before_the_one_on_path(tmp_path: Path, monk
     monkeypatch.setenv(catalogue.NAMED_BY_USER, str(tmp_path / "gone"))
     with pytest.raises(EngineError) as caught:
         catalogue.candidates(AVX2)
-    assert caught.value.params["engine"] == str(tmp_path / "gone")
+    assert caught.value.slug == "engine_program_missing"
+    assert caught.value.params == {"variable": "NILO_LLAMA_SERVER", "program": str(tmp_path / "gone")}
 
 
 def test_names_of_engine_specs(tmp_path: Path) -> None:

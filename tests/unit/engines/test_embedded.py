@@ -128,7 +128,7 @@ def test_the_asked_port_is_used(server: str) -> None:
 @pytest.mark.usefixtures("model")
 @pytest.mark.parametrize(
     ("flags_of_spec", "slug"),
-    [("-np x", "engine_flag_bad"), ("--host 0.0.0.0", "engine_flag_bad"), ("'", "engine_spec_bad")],
+    [("-np x", "engine_flag_bad"), ("--host 0.0.0.0", "engine_host_bad"), ("'", "engine_spec_bad")],
 )
 def test_bad_specs_are_refused_before_anything_starts(server: str, flags_of_spec: str, slug: str) -> None:
     with pytest.raises(NiloError) as caught, embedded.launch_spec(f"{server}:{flags_of_spec}"):

@@ -73,7 +73,7 @@ def test_numbers_are_whole_numbers() -> None:
 def test_an_engine_of_ours_listens_on_the_loopback_only(host: str) -> None:
     with pytest.raises(SpecError) as caught:
         flags.refuse_other_hosts(["--host", host])
-    assert caught.value.slug == "engine_flag_bad"
+    assert caught.value.slug == "engine_host_bad"
     flags.refuse_other_hosts(["--host", "127.0.0.1"])
     flags.refuse_other_hosts([])
 

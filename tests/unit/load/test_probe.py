@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import pytest
@@ -13,7 +13,7 @@ from nilometer.load.probe import ProbeResult, probe, unprobed
 from nilometer.load.probe_talk import FEW_TOKENS
 from nilometer.net.endpoint import parse
 from nilometer.net.fetch import Response
-from nilometer.workload import lengths
+from nilometer.workload import corpus, lengths
 from nilometer.workload.plan import calls
 
 
@@ -70,6 +70,13 @@ def test_the_loads_own_requests_come_out_as_asked() -> None:
         sent = msgspec.json.decode(call.request.partition(b"\r\n\r\n")[2])
         assert toy.pieces(sent["messages"][0]["content"]) + 9 == call.asked_input
         assert sent["max_tokens"] == sent["min_tokens"] == call.asked_output
+
+
+@pytest.mark.parametrize("text", ["en", "zh"])
+def test_prompts_are_made_of_the_text_that_the_spec_names(text: Literal["en", "zh"]) -> None:
+    asked = spec(prompts=Prompts(input_tokens="60", text=text))
+    for found in (probed(Target(), asked), unprobed(parse("http://t:1"), asked)):
+        assert found.ruler.frame.text == corpus.CLOSINGS[text]
 
 
 def test_time_is_foretold_from_a_prompt_of_mean_length_and_the_cost_of_a_token() -> None:

@@ -9,6 +9,7 @@ from nilometer.net.endpoint import parse
 from nilometer.net.fetch import Response
 
 OK = Response(200, {}, b"{}", 5)
+AT_PROXY = "http://t:1/v1/models via http://p:1"
 
 
 class Line:
@@ -91,7 +92,7 @@ def test_it_waits_as_long_as_the_target_asks() -> None:
 def test_the_whole_wait_has_a_limit() -> None:
     fault = refusal(Line(Response(503, {}, b'{"error":{"message":"Loading model"}}', 5)))
     assert fault.slug == "target_busy"
-    assert fault.params == {"url": "http://t:1/v1/models", "status": 503, "seconds": 5.0, "detail": "Loading model"}
+    assert fault.params == {"url": AT_PROXY, "status": 503, "seconds": 5.0, "detail": "Loading model"}
 
 
 def test_a_wait_longer_than_the_limit_is_not_begun() -> None:
@@ -105,7 +106,7 @@ def test_a_wait_longer_than_the_limit_is_not_begun() -> None:
 def test_a_key_that_is_missing_or_wrong_is_told(status: int) -> None:
     fault = refusal(Line(Response(status, {}, b'{"error":{"message":"bad key"}}', 5)))
     assert fault.slug == "unauthorised"
-    assert fault.params == {"url": "http://t:1/v1/models", "status": status, "detail": "bad key"}
+    assert fault.params == {"url": AT_PROXY, "status": status, "detail": "bad key"}
 
 
 def test_a_redirect_is_told_and_not_followed() -> None:

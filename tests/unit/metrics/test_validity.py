@@ -8,7 +8,7 @@ import pytest
 
 from nilometer.core.finding import Finding
 from nilometer.core.run import Health, Phases
-from nilometer.core.spec import Prompts, Spec
+from nilometer.core.spec import Http, Prompts, Spec
 from nilometer.core.summary import (
     Counts,
     Distribution,
@@ -110,7 +110,29 @@ def test_no_ok_request_says_only_that() -> None:
 def test_an_interrupt_marks_and_without_figures_refuses() -> None:
     assert slugs(judged(phases(60, 240, interrupted=True))) == ("marked", ["interrupted"])
     nothing = judged(phases(60, 240, interrupted=True), requests=Counts())
-    assert slugs(nothing) == ("inadmissible", ["no_ok_requests", "interrupted"])
+    assert slugs(nothing) == ("inadmissible", ["window_empty", "interrupted"])
+
+
+def test_a_window_without_requests_is_told_by_the_whole_run() -> None:
+    """A server that never answers holds the requests of the warm-up: in the window itself nothing starts."""
+    held = judged(requests=Counts(), run_requests=Counts(started=4, cancelled=4, censored=4))[1][0]
+    assert (held.slug, held.params) == ("none_answered", {"started": 4, "in_flight": 4})
+    dead = Counts(started=9, error=7, incomplete=2, errors={"http_5xx": 7})
+    failed_all = judged(requests=Counts(), run_requests=dead)[1][0]
+    assert (failed_all.slug, failed_all.params) == ("none_answered", {"started": 9, "in_flight": 0})
+    assert [(e.name, e.value, e.n) for e in failed_all.evidence] == [("http_5xx", 7, 9), ("incomplete", 2, 9)]
+    slow = judged(requests=Counts(), run_requests=Counts(started=4, ok=4))
+    assert (slugs(slow), slow[1][0].params) == (("inadmissible", ["window_empty"]), {"started": 4})
+
+
+def test_a_target_lost_before_the_window_is_told_with_the_failures_of_the_run() -> None:
+    lost = msgspec.structs.replace(GUIDE, stopped_by="target_lost")
+    dead = Counts(started=60, error=60, errors={"connect": 60})
+    findings = judged(borders=lost, requests=Counts(), run_requests=dead)[1]
+    assert [(f.slug, f.evidence[0].value) for f in findings] == [("none_answered", 60), ("target_lost", 60)]
+    through = msgspec.structs.replace(ASKED, http=Http(proxy="http://p:1"))
+    named = judged(borders=lost, asked=through, requests=Counts(), run_requests=dead)[1][1]
+    assert (named.slug, named.params) == ("proxy_lost", {"proxy": "http://p:1"})
 
 
 def test_over_one_percent_censored_is_marked() -> None:
