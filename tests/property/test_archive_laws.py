@@ -46,8 +46,8 @@ def values_of(kind: Any) -> st.SearchStrategy[Any]:
             return st.sampled_from(arguments)
         case origin if origin in (Union, UnionType):
             return st.one_of([values_of(argument) for argument in arguments])
-        case origin if origin is list:
-            return st.lists(values_of(arguments[0]), max_size=3)
+        case origin if origin in (list, tuple):
+            return st.lists(values_of(arguments[0]), max_size=3).map(origin)
         case origin if origin is dict:
             return st.dictionaries(values_of(arguments[0]), values_of(arguments[1]), max_size=3)
     raise NotImplementedError(kind)

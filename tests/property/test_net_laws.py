@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nilometer.net.endpoint import mask_url, parse
+from nilometer.core.secrets import mask_url
+from nilometer.net.endpoint import parse
 from nilometer.net.inbox import Inbox
 
 HEADERS = b"X-Request-Id: 7\r\nContent-Type: text/event-stream\r\n"

@@ -6,7 +6,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from nilometer.core.errors import SpecError
-from nilometer.net.endpoint import mask_url, parse
+from nilometer.core.secrets import mask_url
+from nilometer.net.endpoint import parse
 
 CANARY = "k4n4ry"
 KEYS = st.sampled_from(

@@ -5,25 +5,19 @@ The Spec and the Environment should hold none by then; a run in which nothing is
 
 from __future__ import annotations
 
-import re
-
 from msgspec.structs import replace
 
 from nilometer.core.environment import Environment
 from nilometer.core.errors import SpecError
 from nilometer.core.group import Group
 from nilometer.core.run import Run
-from nilometer.core.spec import Spec, from_toml, to_toml
-from nilometer.net.endpoint import mask_url
-
-MASK = "***"
-
-_SECRET_FLAG = re.compile(r"(?i)(api|access|auth|bearer|hf|hub|private)[-_]?(key|token)|secret|passw(or)?d")
+from nilometer.core.secrets import SHOWN, is_secret_name
+from nilometer.core.spec import from_toml, to_toml, without_secrets
 
 
 def seal_run(run: Run) -> Run:
     """The run with header values, URL credentials, key-like query values and engine flags masked."""
-    return replace(run, spec=seal_spec(run.spec), environment=_seal_environment(run.environment))
+    return replace(run, spec=without_secrets(run.spec), environment=_seal_environment(run.environment))
 
 
 def seal_group(group: Group) -> Group:
@@ -34,18 +28,8 @@ def seal_group(group: Group) -> Group:
         spec = from_toml(group.spec)
     except SpecError:
         return group
-    sealed = seal_spec(spec)
+    sealed = without_secrets(spec)
     return group if sealed == spec else replace(group, spec=to_toml(sealed))
-
-
-def seal_spec(spec: Spec) -> Spec:
-    """The Spec with header values, URL credentials and key-like query values masked."""
-    http = replace(
-        spec.http,
-        headers=dict.fromkeys(spec.http.headers, MASK),
-        proxy=None if spec.http.proxy is None else mask_url(spec.http.proxy),
-    )
-    return replace(spec, target=mask_url(spec.target) if "://" in spec.target else spec.target, http=http)
 
 
 def _seal_environment(environment: Environment) -> Environment:
@@ -59,10 +43,10 @@ def _seal_flags(flags: list[str]) -> list[str]:
     expects = False
     for flag in flags:
         name, equals, _ = flag.partition("=")
-        secret = name.startswith("-") and _SECRET_FLAG.search(name) is not None
+        secret = name.startswith("-") and is_secret_name(name)
         if expects and not flag.startswith("-"):
-            sealed.append(MASK)
+            sealed.append(SHOWN)
         else:
-            sealed.append(f"{name}={MASK}" if secret and equals else flag)
+            sealed.append(f"{name}={SHOWN}" if secret and equals else flag)
         expects = secret and not equals
     return sealed

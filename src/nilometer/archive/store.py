@@ -7,7 +7,7 @@ from pathlib import Path
 from platformdirs import user_data_path
 
 from nilometer.core.errors import SpecError
-from nilometer.net.endpoint import mask_url
+from nilometer.core.secrets import mask_url
 
 from .protocol import Archive
 from .sqlite import SqliteArchive

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .session import Session, shared_options
-from .spec_options import INSECURE, headers_given, resolve, without_secrets
+from .spec_options import INSECURE, headers_given, resolve, without_header_values
 from .values import HEADER
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def command(target: str | None, session: Session, **given: Any) -> None:
 
     spec = resolve(target, given) if target is not None else None
     headers = headers_given(spec, given, os.environ) if spec is not None else ()
-    told = without_secrets(spec) if spec is not None else None
+    told = without_header_values(spec) if spec is not None else None
     checks = []
     for check in examine(target, told, headers):
         checks.append(check)

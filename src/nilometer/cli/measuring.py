@@ -18,7 +18,7 @@ from nilometer.core.errors import NiloError, SpecError
 from nilometer.core.group import Group
 from nilometer.core.record import Record
 from nilometer.core.run import Run, new_id
-from nilometer.core.spec import Spec, to_toml
+from nilometer.core.spec import Spec, to_toml, without_secrets
 from nilometer.experiment.follow import Stop
 from nilometer.experiment.measure import ALONE, Behind, Place, lost, measure
 from nilometer.metrics.validity import DEATHS
@@ -26,7 +26,7 @@ from nilometer.metrics.validity import DEATHS
 from .machine import bounds_held, group_object, run_object
 from .progress import Progress
 from .session import Session, check_writable, writing
-from .spec_options import headers_given, resolve, without_secrets
+from .spec_options import headers_given, resolve, without_header_values
 
 if TYPE_CHECKING:
     from nilometer.archive.protocol import Archive
@@ -71,7 +71,7 @@ def _found(target: str | None, session: Session, given: dict[str, Any], archive:
     base = _like(given["like"], session, archive) if given["like"] else None
     spec = resolve(target or "", given, base)
     headers = headers_given(spec, given, os.environ)
-    spec = without_secrets(spec)
+    spec = without_header_values(spec)
     if embedded.names_engine(spec.target):
         launched = spec.target
         spec = msgspec.structs.replace(spec, target=embedded.shown(launched))
@@ -116,7 +116,9 @@ def _repeat(
     times = given["repeat"]
     group = None
     if times > 1:
-        group = Group(id=new_id(random), type="repeat", started_wall_ns=time.time_ns(), spec=to_toml(found.spec))
+        group = Group(
+            id=new_id(random), type="repeat", started_wall_ns=time.time_ns(), spec=to_toml(without_secrets(found.spec))
+        )
     runs: list[Run] = []
     for i in range(times):
         with Progress(session.words, quiet=session.quiet) as progress:

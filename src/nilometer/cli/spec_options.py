@@ -11,6 +11,7 @@ import click
 import msgspec
 
 from nilometer.core.errors import SpecError
+from nilometer.core.secrets import SHOWN, named_in
 from nilometer.core.spec import Spec, from_toml, from_tree, to_tree
 
 from .values import HEADER, LABEL, LIMITS, RAMP, SECONDS, SHARE
@@ -130,7 +131,21 @@ def resolve(target: str, given: dict[str, Any], base: Spec | None = None) -> Spe
         _choose_loop(load, given)
     if load.get("concurrency") is None and load.get("rate_per_s") is None:
         load["concurrency"] = 1
-    return from_tree(tree, "options")
+    spec = from_tree(tree, "options")
+    _refuse_masked(spec)
+    return spec
+
+
+def _refuse_masked(spec: Spec) -> None:
+    """What was kept as `***` cannot be sent again: slug `value_masked`. Headers are looked at where they are read."""
+    places = {"TARGET": spec.target, "--proxy": spec.http.proxy or "", "--extra-body": spec.sampling.extra_body}
+    where = next((name for name, value in places.items() if SHOWN in _texts_of(value)), None)
+    if where is not None:
+        raise SpecError("value_masked", where=where)
+
+
+def _texts_of(value: Any) -> str:
+    return value if isinstance(value, str) else " ".join(named_in(value))
 
 
 def _choose_loop(load: dict[str, Any], given: dict[str, Any]) -> None:
@@ -158,7 +173,7 @@ def _lay_over(tree: dict[str, Any], given: dict[str, Any]) -> None:
     for key, value in given.get("labels", ()):
         _put(tree, ("labels", "extra", key), value)
     for key, _ in given.get("headers", ()):
-        _put(tree, ("http", "headers", key), "***")
+        _put(tree, ("http", "headers", key), SHOWN)
 
 
 def _take_out(load: dict[str, Any], given: dict[str, Any]) -> None:
@@ -217,7 +232,7 @@ def _text(path: str) -> str:
 def headers_given(spec: Spec, given: dict[str, Any], environment: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
     """The real header values, kept out of the Spec: --header, TOML headers, the API key of --api-key-env."""
     headers = {**spec.http.headers, **dict(given.get("headers", ()))}
-    masked = next((name for name, value in headers.items() if value == "***"), None)
+    masked = next((name for name, value in headers.items() if value == SHOWN), None)
     if masked is not None:
         raise SpecError("header_masked", header=masked)
     if spec.http.api_key_env:
@@ -228,7 +243,7 @@ def headers_given(spec: Spec, given: dict[str, Any], environment: Mapping[str, s
     return tuple(headers.items())
 
 
-def without_secrets(spec: Spec) -> Spec:
-    """The Spec with header values as `***`: what may be stored."""
-    http = msgspec.structs.replace(spec.http, headers=dict.fromkeys(spec.http.headers, "***"))
+def without_header_values(spec: Spec) -> Spec:
+    """The Spec with header values as `***`: they travel apart from it."""
+    http = msgspec.structs.replace(spec.http, headers=dict.fromkeys(spec.http.headers, SHOWN))
     return msgspec.structs.replace(spec, http=http)

@@ -14,6 +14,7 @@ import msgspec
 import tomli_w
 
 from .errors import SpecError
+from .secrets import SHOWN, hide_named, mask_url
 
 Limit = float | Literal["none"]
 
@@ -171,6 +172,23 @@ def to_toml(spec: Spec) -> str:
     """
     _refuse_null(spec.sampling.extra_body, "$.sampling.extra_body")
     return tomli_w.dumps(to_tree(spec))
+
+
+def without_secrets(spec: Spec) -> Spec:
+    """The Spec as it may be stored: header values, URL credentials, key-like query values, what a secret name names."""
+    replace = msgspec.structs.replace
+    http = replace(
+        spec.http,
+        headers=dict.fromkeys(spec.http.headers, SHOWN),
+        proxy=None if spec.http.proxy is None else mask_url(spec.http.proxy),
+    )
+    return replace(
+        spec,
+        target=mask_url(spec.target) if "://" in spec.target else spec.target,
+        http=http,
+        sampling=replace(spec.sampling, extra_body=hide_named(spec.sampling.extra_body)),
+        labels=replace(spec.labels, extra=hide_named(spec.labels.extra)),
+    )
 
 
 def _without_none(value: Any) -> Any:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from nilometer.core.errors import SpecError
+from nilometer.core.secrets import SHOWN, is_secret_name
 
 LOOPBACK = "127.0.0.1"
 
@@ -33,7 +34,6 @@ SLOTS = ("-np", "--parallel")
 CONTEXT = ("-c", "--ctx-size")
 API_KEY = ("--api-key",)
 
-_SECRET = re.compile(r"(?i)(?:^|-)(?:hft|hftoken|(?:api-?)?keys?|token|secret|password|passwd|auth)$")
 _SECRET_PAIR = re.compile(r"(?i)^(--?[\w-]+)=(.*)$", re.DOTALL)
 _CREDENTIALS = re.compile(r"//[^/@\s]*@")
 
@@ -118,10 +118,10 @@ def masked(words: Sequence[str]) -> list[str]:
     for word in words:
         pair = _SECRET_PAIR.match(word)
         if hide:
-            shown.append("***")
-        elif pair and _SECRET.search(pair[1]):
-            shown.append(f"{pair[1]}=***")
+            shown.append(SHOWN)
+        elif pair and is_secret_name(pair[1]):
+            shown.append(f"{pair[1]}={SHOWN}")
         else:
-            shown.append(_CREDENTIALS.sub("//***@", word))
-        hide = not hide and word.startswith("-") and _SECRET.search(word) is not None
+            shown.append(_CREDENTIALS.sub(f"//{SHOWN}@", word))
+        hide = not hide and word.startswith("-") and is_secret_name(word)
     return shown

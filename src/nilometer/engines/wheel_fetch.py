@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from nilometer.core.errors import EngineError
-from nilometer.net.endpoint import mask_url
+from nilometer.core.secrets import mask_url
 
 from .model_cache import sha256_of
 from .tell import Sparing, Tell

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
 from nilometer.core.environment import EngineFacts, ModelFacts
-from nilometer.core.errors import SpecError
+from nilometer.core.errors import NiloError, SpecError
 from nilometer.core.finding import Finding
 from nilometer.core.record import Call
-from nilometer.core.spec import Spec
+from nilometer.core.secrets import named_in
+from nilometer.core.spec import Spec, without_secrets
 from nilometer.load.probe import ProbeResult, Step, probe, unprobed
-from nilometer.net.endpoint import Endpoint, mask_url, parse
+from nilometer.net.endpoint import Endpoint, parse
+from nilometer.net.mask import Mask, in_headers, secrets_in
 from nilometer.net.route import resolve
 from nilometer.workload import lengths
 from nilometer.workload.lengths import Distribution
@@ -43,6 +46,8 @@ class Approach(NamedTuple):
     engine: EngineFacts
     model: ModelFacts
     findings: list[Finding]
+    secrets: tuple[str, ...]
+    """What the target was sent and may send back; told to the workers, who take it out of what they keep."""
 
 
 def approach(spec: Spec, headers: Headers, *, address: str, salt: str, on_step: Step = lambda _: None) -> Approach:
@@ -55,10 +60,12 @@ def approach(spec: Spec, headers: Headers, *, address: str, salt: str, on_step: 
     if endpoint.authorization and "authorization" not in {name.lower() for name, _ in headers}:
         headers = (*headers, ("Authorization", endpoint.authorization))
     route = resolve(endpoint, insecure=spec.http.insecure, proxy=spec.http.proxy)
-    if spec.probe:
-        found = probe(endpoint, spec, dict(headers), input_tokens=inputs, output_tokens=outputs, on_step=on_step)
-    else:
-        found = unprobed(endpoint, spec)
+    secrets = _secrets(spec, headers, address)
+    with _masked(Mask(secrets)) as mask:
+        if spec.probe:
+            found = probe(endpoint, spec, dict(headers), input_tokens=inputs, output_tokens=outputs, on_step=on_step)
+        else:
+            found = unprobed(endpoint, spec)
     if route.proxy_authorization:  # the probe's own connections say it themselves
         headers = (*headers, ("Proxy-Authorization", route.proxy_authorization))
     made = calls(
@@ -86,15 +93,30 @@ def approach(spec: Spec, headers: Headers, *, address: str, salt: str, on_step: 
         mean_output_tokens=outputs.mean(),
         engine=found.engine,
         model=msgspec.structs.replace(found.model, template_tokens=found.template_tokens),
-        findings=list(found.findings),
+        findings=[msgspec.structs.replace(each, params=mask.all(each.params)) for each in found.findings],
+        secrets=secrets,
     )
+
+
+def _secrets(spec: Spec, headers: Headers, address: str) -> tuple[str, ...]:
+    """All that this run sends and nobody else may read."""
+    proxy = secrets_in(spec.http.proxy) if spec.http.proxy else set()
+    return tuple(sorted({*in_headers(headers), *secrets_in(address), *proxy, *named_in(spec.sampling.extra_body)}))
+
+
+@contextmanager
+def _masked(mask: Mask) -> Iterator[Mask]:
+    """Takes secrets out of the errors that come through: they hold the server's words."""
+    try:
+        yield mask
+    except NiloError as fault:
+        fault.params = mask.all(fault.params)
+        raise
 
 
 def _resolved(spec: Spec, found: ProbeResult) -> Spec:
     """The spec with what the probe chose, as it is stored: --like then asks for the same."""
-    target = mask_url(spec.target) if "://" in spec.target else spec.target
-    http = msgspec.structs.replace(spec.http, proxy=mask_url(spec.http.proxy) if spec.http.proxy else None)
-    return msgspec.structs.replace(spec, target=target, api=found.api, model=found.terms.model, http=http)
+    return msgspec.structs.replace(without_secrets(spec), api=found.api, model=found.terms.model)
 
 
 def length_mix(text: str) -> Distribution:

@@ -26,6 +26,9 @@ class Way(Protocol):
     def mean_e2e_s(self) -> float | None: ...
 
     @property
+    def secrets(self) -> tuple[str, ...]: ...
+
+    @property
     def keeps_connections(self) -> bool | None: ...
 
 
@@ -57,6 +60,7 @@ def orders(spec: Spec, way: Way, shares: list[Share], *, keep_text: bool) -> lis
             proxy=way.proxy,
             keep_alive=way.keeps_connections is not False,
             keep_text=keep_text,
+            secrets=way.secrets,
         )
         for i, share in enumerate(shares)
     ]

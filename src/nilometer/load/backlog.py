@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from nilometer.core.record import Record
+from nilometer.net.mask import Mask
 from nilometer.wire.dialects import DIALECTS
 
 from .digest import Digest
@@ -45,6 +46,7 @@ class Backlog:
         self._host = host
         self._dialect = DIALECTS[order.dialect]
         self._keep_text = order.keep_text
+        self._mask = Mask(order.secrets)
         self._worker = order.worker
         self._write = write
         self._on_fault = on_fault
@@ -70,7 +72,7 @@ class Backlog:
         """The reading of an exchange, begun or gone on with."""
         reading = self._readings.get(exchange)
         if reading is None:
-            reading = self._readings[exchange] = Digest(exchange, self._dialect, self._keep_text)
+            reading = self._readings[exchange] = Digest(exchange, self._dialect, self._keep_text, self._mask)
         return reading
 
     def clear(self, on_step: Callable[[], None]) -> None:

@@ -11,7 +11,8 @@ from array import array
 
 from nilometer.core.record import LATE, SHARED, ErrorKind, Frames, Outcome, Record, StampSource
 from nilometer.net.connection import NO_STAMP
-from nilometer.wire.answer import Answer
+from nilometer.net.mask import Mask
+from nilometer.wire.answer import Answer, Scalar
 from nilometer.wire.dialects import Dialect
 from nilometer.wire.outcome import is_event_stream, judge
 from nilometer.wire.reader import Reader
@@ -25,6 +26,9 @@ _PIECES_PER_LOOK = 16
 """Pieces between two looks at the clock: about 30 us of work."""
 _HEAD_BYTES = 400
 _FIRST_WORDS = (b"data:", b"event:", b"id:", b"retry:")
+_NAME_CHARS = 200
+"""The longest name of a server's making that is kept: a reason, an id."""
+_NO_MASK = Mask()
 _TIMEOUTS = ("timeout_connect", "timeout_first_token", "timeout_idle", "timeout_total")
 _OWN_KINDS = ("connect", "tls", "malformed", *_TIMEOUTS)
 
@@ -32,12 +36,24 @@ _OWN_KINDS = ("connect", "tls", "malformed", *_TIMEOUTS)
 class Digest:
     """The reading of one response, which may be interrupted and gone on with."""
 
-    __slots__ = ("_at", "_begun", "_dialect", "_exchange", "_head", "_keep_text", "_marks", "_reader", "_stream")
+    __slots__ = (
+        "_at",
+        "_begun",
+        "_dialect",
+        "_exchange",
+        "_head",
+        "_keep_text",
+        "_marks",
+        "_mask",
+        "_reader",
+        "_stream",
+    )
 
-    def __init__(self, exchange: Exchange, dialect: Dialect, keep_text: bool) -> None:
+    def __init__(self, exchange: Exchange, dialect: Dialect, keep_text: bool, mask: Mask = _NO_MASK) -> None:
         self._exchange = exchange
         self._dialect = dialect
         self._keep_text = keep_text
+        self._mask = mask
         self._marks: list[int] = []
         self._at = 0
         self._begun = False
@@ -135,11 +151,11 @@ class Digest:
             last_token_ns=stamps.at(self._marks[-1]) if self._marks else None,
             end_ns=_end(x, stamps),
             error=error,
-            error_detail=detail,
+            error_detail=self._told(detail),
             retry_after_s=_seconds(x.headers.get("retry-after")),
             status=x.status,
             finish_reason=answer.finish_reason if answer else None,
-            native_finish_reason=answer.native_finish_reason if answer else None,
+            native_finish_reason=self._told(answer.native_finish_reason) if answer else None,
             prompt_tokens=answer.prompt_tokens if answer else None,
             cached_tokens=answer.cached_tokens if answer else None,
             output_tokens=counted.output_tokens if counted else None,
@@ -157,14 +173,25 @@ class Digest:
             connection=x.connection,
             new_connection=x.new_connection,
             refill_ns=_refill(x, stamps),
-            server_request_id=x.headers.get("x-request-id") or (answer.server_request_id if answer else None),
+            server_request_id=self._told(
+                x.headers.get("x-request-id") or (answer.server_request_id if answer else None)
+            ),
             stamp_source=stamps.source,
-            server=answer.server if answer else None,
+            server=self._all_told(answer.server) if answer else None,
             frames=frames,
-            text=answer.text if answer else None,
-            reasoning=answer.reasoning if answer else None,
-            tool_arguments=answer.tool_arguments if answer else None,
+            text=self._told(answer.text, None) if answer else None,
+            reasoning=self._told(answer.reasoning, None) if answer else None,
+            tool_arguments=self._told(answer.tool_arguments, None) if answer else None,
         )
+
+    def _told(self, text: str | None, most: int | None = _NAME_CHARS) -> str | None:
+        """What the server said, as it may be kept: without the secrets that it was sent, and no longer than this."""
+        return None if text is None else self._mask(text)[:most]
+
+    def _all_told(self, values: dict[str, Scalar] | None) -> dict[str, Scalar] | None:
+        if values is None:
+            return None
+        return {name: self._told(value) if isinstance(value, str) else value for name, value in values.items()}
 
     def _verdict(self, answer: Answer | None) -> tuple[Outcome, ErrorKind | None, str | None]:
         x = self._exchange

@@ -44,6 +44,8 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     keep_alive: bool = True
     """Whether a connection serves more than one request."""
     keep_text: bool = False
+    secrets: tuple[str, ...] = ()
+    """What must not be kept of an answer: the target was sent it and may send it back."""
 
 
 class Go(msgspec.Struct, frozen=True, tag=True):

@@ -10,8 +10,9 @@ import time
 from collections.abc import Callable, Mapping
 
 from nilometer.core.errors import TargetError
+from nilometer.core.secrets import mask_url
 from nilometer.core.spec import Http
-from nilometer.net.endpoint import Endpoint, mask_url, shown_through
+from nilometer.net.endpoint import Endpoint, shown_through
 from nilometer.net.fetch import Response, fetch
 from nilometer.wire.frame import complaint
 

@@ -8,11 +8,8 @@ from typing import NamedTuple
 from urllib.parse import quote, unquote, urlsplit
 
 from nilometer.core.errors import SpecError
+from nilometer.core.secrets import mask_url
 
-_KEY_VALUE = re.compile(
-    r"(?i)([?&;#][^=&;#]*(?:key|token|secret|password|passwd|pwd|credential|auth|signature|sig)[^=&]*=)[^&]*"
-)
-"""A key-like name with its value. Only `&` ends the value: servers differ in whether `;` does."""
 _API_TAILS = ("/v1/chat/completions", "/v1/completions", "/v1/models", "/chat/completions", "/completions")
 _AS_WRITTEN = "/:@!$&'()*+,;=~-._%?"
 """What `quote` leaves alone in a path or query; the rest (spaces never get here) is made ASCII."""
@@ -102,11 +99,6 @@ def request_path(url: str) -> str:
 def shown_through(url: str, proxy: str | None) -> str:
     """An address as it may be printed, with the proxy that stands before it."""
     return mask_url(url) if proxy is None else f"{mask_url(url)} via {mask_url(proxy)}"
-
-
-def mask_url(url: str) -> str:
-    """An address with its credentials and key-like values of query and fragment as `***`."""
-    return _KEY_VALUE.sub(r"\1***", re.sub(r"//[^/?#\s]*@", "//***@", url))
 
 
 def _base_path(path: str) -> str:

@@ -14,9 +14,10 @@ import httptools
 from nilometer import __version__
 from nilometer.core.errors import TargetError
 from nilometer.core.header import header_line
+from nilometer.core.secrets import mask_url
 
 from .connection import CertificateError, Connection, ProxyError, TlsError, Want
-from .endpoint import mask_url, parse, request_path, shown_through
+from .endpoint import parse, request_path, shown_through
 from .inbox import Inbox
 from .route import Route, resolve
 

@@ -7,8 +7,9 @@ import ssl
 from typing import NamedTuple
 
 from nilometer.core.errors import SpecError, TargetError
+from nilometer.core.secrets import mask_url
 
-from .endpoint import Endpoint, mask_url, parse
+from .endpoint import Endpoint, parse
 
 Address = tuple[int, tuple[str, int]]
 

@@ -19,6 +19,7 @@ class Way(NamedTuple):
     api: str = "chat"
     mean_e2e_s: float | None = 2.0
     keeps_connections: bool | None = None
+    secrets: tuple[str, ...] = ("c4n4ry",)
 
 
 def spec_of(**load: object) -> Spec:

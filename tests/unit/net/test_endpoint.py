@@ -7,7 +7,8 @@ from base64 import b64decode
 import pytest
 
 from nilometer.core.errors import SpecError
-from nilometer.net.endpoint import Endpoint, mask_url, parse, request_path
+from nilometer.core.secrets import mask_url
+from nilometer.net.endpoint import Endpoint, parse, request_path
 
 CHAT = "/chat/completions"
 
