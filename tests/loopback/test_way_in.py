@@ -211,7 +211,7 @@ def test_a_load_that_no_proxy_lets_through_names_the_proxy(tmp_path: Path) -> No
     proxy = f"http://127.0.0.1:{free_port()}"
     done = nilo(tmp_path, "measure", "http://127.0.0.1:9", *LOAD, "--proxy", proxy)
     assert done.returncode == 3
-    assert f"through the proxy {proxy}" in done.stderr
+    assert f"20 requests to http://127.0.0.1:9 met no connection through the proxy {proxy}" in done.stderr
     assert "(proxy_lost)" in done.stderr
     shown = json.loads(nilo(tmp_path, "runs", "show", "latest", "--errors", "--json").stdout)
     assert {failure["detail"] for failure in shown["failed_requests"]} == {f"proxy {proxy}: Connection refused"}
@@ -221,7 +221,7 @@ def test_a_load_that_never_gets_through_a_handshake_says_so(tmp_path: Path, made
     with Scripted(answering(MODELS), made.server()) as server:
         done = nilo(tmp_path, "measure", server.url, *LOAD)
     assert (done.returncode, "(tls_lost)" in done.stderr) == (3, True), done.stderr
-    assert "in 0 tries" not in done.stderr
+    assert "could be made in 20 tries" in done.stderr
     shown = json.loads(nilo(tmp_path, "runs", "show", "latest", "--errors", "--json").stdout)
     assert {failure["detail"] for failure in shown["failed_requests"]} == {
         "CERTIFICATE_VERIFY_FAILED: self-signed certificate"
@@ -233,3 +233,13 @@ def test_the_doctor_names_the_proxy(tmp_path: Path) -> None:
     done = nilo(tmp_path, "doctor", "http://127.0.0.1:9", "--proxy", proxy, "--json")
     check = next(check for check in json.loads(done.stdout)["checks"] if check["slug"] == "target")
     assert (done.returncode, check["value"]) == (3, "proxy_unreachable")
+
+
+def test_a_target_that_only_hangs_up_is_told_with_its_number(tmp_path: Path) -> None:
+    words = ("--no-probe", "--model", "m", "--warmup", "0", "--duration", "60s", "--input-tokens", "8")
+    with Scripted(close) as server:
+        done = nilo(tmp_path, "measure", server.url, *words, "--json")
+    counts = json.loads(done.stdout)["run_requests"]
+    assert (done.returncode, "(target_lost)" in done.stderr) == (3, True), done.stderr
+    assert counts["incomplete"] > 0
+    assert f"{counts['incomplete']} requests to {server.url}" in done.stderr

@@ -169,14 +169,14 @@ def _open_journals(header: Header, files: list[Share]) -> ExitStack:
 def lost(run: Run) -> TargetError | None:
     """The error of a run whose target was not there, or was there no longer; it names the proxy where one stood before.
 
-    A run was lost where no request ever had a connection, TLS included.
+    A run was lost where no request ever had a connection, TLS included, or where the load was stopped for it.
     """
     counts, spec = run.summary.run_requests, run.spec
-    refused = {kind: counts.errors.get(kind, 0) for kind in _NO_CONNECTION}
-    n = sum(refused.values())
-    if run.phases.stopped_by != "target_lost" and not 0 < counts.started == n:
+    refused = sum(counts.errors.get(kind, 0) for kind in _NO_CONNECTION)
+    if run.phases.stopped_by != "target_lost" and not 0 < counts.started == refused:
         return None
-    if refused["tls"] > n / 2:
+    n = refused + counts.incomplete
+    if counts.errors.get("tls", 0) > n / 2:
         return TargetError("tls_lost", url=spec.target, n=n)
     if spec.http.proxy:
         return TargetError("proxy_lost", url=spec.target, proxy=spec.http.proxy, n=n)
