@@ -10,12 +10,15 @@ import socket
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.loopback.driving import SHORT
+from tests.loopback.replay import Replay, Reply
 from tests.loopback.scripted import Scripted, ok, take_request
 
 from nilometer.archive.store import open_archive
@@ -282,6 +285,60 @@ def test_ctrl_c_once_drains_saves_and_is_130(env: Env, mock: Mock) -> None:
     assert run["requests"]["ok"] > 0
     assert run["requests"]["cancelled"] == 0
     assert "interrupted" in {finding["slug"] for finding in run["findings"]}
+
+
+@pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGHUP])
+def test_a_terminal_that_goes_away_saves_what_was_measured(ending: signal.Signals, env: Env, mock: Mock) -> None:
+    command = [sys.executable, "-m", "nilometer", "measure", mock.url, "--warmup", "0", "--duration", "60s"]
+    with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
+        wait_for_records(env)
+        child.send_signal(ending)
+        child.communicate(timeout=30)
+    assert child.returncode == 130
+    rows = json.loads(nilo(env, "runs", "list", "--json").stdout)["runs"]
+    assert len(rows) == 1
+
+
+def test_under_nohup_a_hang_up_is_ignored(env: Env, mock: Mock) -> None:
+    command = ["nohup", sys.executable, "-m", "nilometer", "measure", mock.url, *QUICK, "--json"]
+    with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
+        wait_for_records(env)
+        child.send_signal(signal.SIGHUP)
+        out, said = child.communicate(timeout=30)
+    assert child.returncode in (0, 4), said
+    assert not json.loads(out)["findings"] or "interrupted" not in out
+
+
+def test_an_interrupt_between_repeats_shows_those_that_were_measured(env: Env) -> None:
+    """The second probe hangs at its first question; the user does not wait for it."""
+    asked = threading.Event()
+    lists = iter([False, True])
+
+    def answers(exchange: Any) -> Reply:
+        if not exchange.path.startswith("/v1/models"):
+            return Reply(SHORT, framing="length", ending="keep")
+        if next(lists):
+            asked.set()
+            return Reply(b"", framing="raw", ending="hang")
+        return Reply(b'{"data":[{"id":"m"}]}', content_type="application/json", framing="length")
+
+    with Replay(answers) as server:
+        options = ("--warmup", "0", "--requests", "5", "--repeat", "3", "--json")
+        command = [sys.executable, "-m", "nilometer", "measure", server.url, *options]
+        with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
+            assert asked.wait(30)
+            child.send_signal(signal.SIGINT)
+            out, said = child.communicate(timeout=30)
+    assert child.returncode == 130, said
+    group = json.loads(out)
+    assert (group["kind"], len(group["runs"])) == ("group", 1)
+    assert group["runs"][0]["requests"]["ok"] == 5
+
+
+def wait_for_records(env: Env) -> None:
+    limit = time.monotonic() + 30
+    while not (journals(env) and journals(env)[0].stat().st_size > 3_000) and time.monotonic() < limit:
+        time.sleep(0.05)
 
 
 def test_kill_9_of_nilo_leaves_no_worker_and_a_run_to_recover(env: Env) -> None:

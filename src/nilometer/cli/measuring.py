@@ -7,6 +7,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from random import Random
 from types import FrameType
@@ -21,6 +22,7 @@ from nilometer.core.run import Run, new_id
 from nilometer.core.spec import Spec, to_toml, without_secrets
 from nilometer.experiment.follow import Stop
 from nilometer.experiment.measure import ALONE, Behind, Place, lost, measure
+from nilometer.experiment.series import Series, one_by_one
 from nilometer.metrics.validity import DEATHS
 
 from .machine import bounds_held, group_object, run_object
@@ -31,6 +33,7 @@ from .spec_options import headers_given, resolve, without_header_values
 if TYPE_CHECKING:
     from nilometer.archive.protocol import Archive
 
+_ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 Headers = tuple[tuple[str, str], ...]
 TakeRecords = Callable[[Iterator[Record]], None]
 
@@ -50,9 +53,9 @@ def run_measure(target: str | None, session: Session, given: dict[str, Any]) -> 
         take_records = _records_to(given["records"]) if given["records"] else None
         found = stack.enter_context(_found(target, session, given, archive))
         stop = stack.enter_context(interrupts())
-        runs, group = _repeat(found, session, given, archive, stop, take_records)
-    show(runs, group, session, archived=archive is not None)
-    return exit_code(runs, session)
+        series, group = _repeat(found, session, given, archive, stop, take_records)
+    show(series.runs, group, session, archived=archive is not None)
+    return exit_code(series, session)
 
 
 @contextmanager
@@ -111,7 +114,7 @@ def _repeat(
     archive: Archive | None,
     stop: Stop,
     take_records: TakeRecords | None,
-) -> tuple[list[Run], str | None]:
+) -> tuple[Series, str | None]:
     random = Random()  # noqa: S311 - names, not secrets
     times = given["repeat"]
     group = None
@@ -119,10 +122,10 @@ def _repeat(
         group = Group(
             id=new_id(random), type="repeat", started_wall_ns=time.time_ns(), spec=to_toml(without_secrets(found.spec))
         )
-    runs: list[Run] = []
-    for i in range(times):
+
+    def test(i: int) -> Run:
         with Progress(session.words, quiet=session.quiet) as progress:
-            run = measure(
+            return measure(
                 found.spec,
                 found.headers,
                 runs=archive,
@@ -134,17 +137,15 @@ def _repeat(
                 random=random,
                 take_records=take_records,
             )
-        runs.append(run)
-        if stop.asked:
-            break
-    return runs, group.id if group else None
+
+    return one_by_one((partial(test, i) for i in range(times)), stop), group.id if group else None
 
 
 @contextmanager
 def interrupts() -> Iterator[Stop]:
-    """Ctrl-C (or SIGTERM) once: drain what is in flight; twice: cancel it; before the load: leave.
+    """Ctrl-C (or SIGTERM, SIGHUP) once: drain what is in flight; twice: cancel it; before the load: leave.
 
-    The handlers are put back on leaving.
+    The handlers are put back on leaving. A hang-up that is ignored, as under nohup, stays ignored.
     """
     stop = Stop()
 
@@ -153,7 +154,8 @@ def interrupts() -> Iterator[Stop]:
         if not stop.under_load:
             raise KeyboardInterrupt
 
-    before = {number: signal.signal(number, asked) for number in (signal.SIGINT, signal.SIGTERM)}
+    ours = [number for number in _ENDINGS if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN]
+    before = {number: signal.signal(number, asked) for number in ours}
     try:
         yield stop
     finally:
@@ -192,15 +194,15 @@ def show(runs: Sequence[Run], group: str | None, session: Session, *, archived: 
     )
 
 
-def exit_code(runs: Sequence[Run], session: Session) -> int:
-    """The first that applies of 130, 3, 4, 5, 1, 0 over all runs; a lost target or a dead worker is said on stderr."""
-    if any(run.phases.interrupted and run.health.death is None for run in runs):
+def exit_code(series: Series, session: Session) -> int:
+    """The first that applies of 130, 3, 4, 5, 1, 0 over all runs; what the series met is said on stderr."""
+    runs = series.runs
+    if series.cut or any(run.phases.interrupted and run.health.death is None for run in runs):
         return 130
-    for run in runs:
-        fault = _fault(run)
-        if fault is not None:
-            session.fail(fault)
-            return fault.exit_code
+    fault = series.fault or next((fault for run in runs if (fault := _fault(run)) is not None), None)
+    if fault is not None:
+        session.fail(fault)
+        return fault.exit_code
     if any(run.verdict == "inadmissible" for run in runs):
         return 4
     held = [one.met for run in runs for one in bounds_held(run)]

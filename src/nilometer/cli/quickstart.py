@@ -31,7 +31,7 @@ def command(session: Session) -> None:
         embedded.start(tell=session.progress) as engine,
         Progress(session.words, quiet=session.quiet) as progress,
     ):
-        group, runs, findings = quickstart(
+        group, series, findings = quickstart(
             Behind(engine.url, engine.facts, engine.model, engine.pid),
             tuple(engine.headers.items()),
             runs=archive,
@@ -39,10 +39,11 @@ def command(session: Session) -> None:
             stop=stop,
             random=Random(),  # noqa: S311 - names, not secrets
         )
+    runs = series.runs
     machine = group_object(group.id, "quickstart", runs, findings)
     session.emit(
         machine,
         lambda: session.render(group_document(runs, group.id, findings[0], session.words)),
         archived=[run.id for run in runs],
     )
-    raise SystemExit(exit_code(runs, session))
+    raise SystemExit(exit_code(series, session))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from functools import partial
 from random import Random
 
 from nilometer.core.finding import Finding
@@ -14,6 +15,7 @@ from nilometer.diagnose.rules import limits
 
 from .follow import Stop, Watch
 from .measure import Behind, Place, measure
+from .series import Series, one_by_one
 
 LEVELS = (1, 4, 8)
 """Requests in flight: alone, with company, as many as the engine has slots."""
@@ -40,7 +42,7 @@ def quickstart(
     watch: Watch,
     stop: Stop,
     random: Random,
-) -> tuple[Group, list[Run], list[Finding]]:
+) -> tuple[Group, Series, list[Finding]]:
     """Measure the levels in order, file them as one group, and let the first rules of diagnosis speak.
 
     An interrupt ends the series; what was measured is filed and judged.
@@ -48,16 +50,15 @@ def quickstart(
     group = Group(
         id=new_id(random), type="quickstart", started_wall_ns=time.time_ns(), spec=to_toml(spec_of(LEVELS[0]))
     )
-    done: list[Run] = []
-    for order, level in enumerate(LEVELS):
+
+    def test(order: int, level: int) -> Run:
         place = Place(group=group, role="level", level=str(level), order=order)
-        run = measure(
+        return measure(
             spec_of(level), headers, runs=runs, watch=watch, stop=stop, place=place, behind=behind, random=random
         )
-        done.append(run)
-        if stop.asked:
-            break
-    return group, done, diagnosis(done)
+
+    series = one_by_one((partial(test, order, level) for order, level in enumerate(LEVELS)), stop)
+    return group, series, diagnosis(series.runs)
 
 
 def diagnosis(runs: Sequence[Run]) -> list[Finding]:
