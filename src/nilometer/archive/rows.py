@@ -49,6 +49,7 @@ HEALTH_COLUMNS = ("at", "wall_offset", "lag_max", "in_flight", "cpu")
 class _Load(msgspec.Struct, frozen=True):
     concurrency: int | None = None
     rate_per_s: float | None = None
+    arrivals: str | None = None
 
 
 class _Asked(msgspec.Struct, frozen=True):
@@ -127,6 +128,7 @@ def to_list_row(row: Mapping[str, Any], tags: list[str]) -> RunRow:
         model=asked.model,
         concurrency=asked.load.concurrency,
         rate_per_s=asked.load.rate_per_s,
+        arrivals=asked.load.arrivals,
         group=row["run_group"],
         tags=tags,
         **fields,

@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self, TextIO
 
 from nilometer.core.spec import Spec
+from nilometer.text import load as loads
 from nilometer.text import units
 from nilometer.text.i18n import Catalogue
 from nilometer.text.width import wrap
@@ -99,11 +100,11 @@ class Progress:
 def plan_line(spec: Spec, words: Catalogue, *, api: str, now_wall_s: float, tokens: int | None) -> str:
     """`chat · closed loop, 16 in flight · 512 in / 128 out · warm-up 60 s, then 180 s · ends 14:32:10 · ...`."""
     load, prompts = spec.load, spec.prompts
-    if load.rate_per_s is None:
-        kind = words.say("screen.load_closed", n=load.concurrency or 1)
-    else:
-        kind = words.say("screen.load_open", rate=load.rate_per_s, arrivals=load.arrivals)
-    parts = [api, kind, words.say("screen.plan.lengths", into=prompts.input_tokens, out=prompts.output_tokens)]
+    parts = [
+        api,
+        loads.kind(load, words),
+        words.say("screen.plan.lengths", into=prompts.input_tokens, out=prompts.output_tokens),
+    ]
     if load.requests is not None:
         parts.append(words.say("screen.plan.count", warmup=load.warmup_s, n=load.requests))
     else:

@@ -37,7 +37,7 @@ def row_object(row: RunRow) -> dict[str, object]:
         "spec": {
             "target": row.target,
             "model": row.model,
-            "load": {"concurrency": row.concurrency, "rate_per_s": row.rate_per_s},
+            "load": {"concurrency": row.concurrency, "rate_per_s": row.rate_per_s, "arrivals": row.arrivals},
             "labels": {"service": row.service},
         },
         "latency_ms": {
@@ -124,8 +124,10 @@ def _moment(wall_ns: int) -> datetime:
 
 
 def load_of(row: RunRow) -> str:
-    """`c 16` in flight, or `4.5/s`."""
-    return f"c {row.concurrency or 1}" if row.rate_per_s is None else f"{row.rate_per_s:g}/s"
+    """`c 16` in flight, `4.5/s`, or the plan of a rate that changes."""
+    if row.rate_per_s is not None:
+        return f"{row.rate_per_s:g}/s"
+    return f"c {row.concurrency}" if row.concurrency is not None else row.arrivals or "?"
 
 
 def subject_of(row: RunRow) -> str:

@@ -12,7 +12,7 @@ import msgspec
 
 from nilometer.core.errors import SpecError
 from nilometer.core.secrets import SHOWN, named_in
-from nilometer.core.spec import Spec, from_toml, from_tree, to_tree
+from nilometer.core.spec import Load, Spec, from_toml, from_tree, to_tree
 
 from .values import HEADER, LABEL, LIMITS, RAMP, SECONDS, SHARE
 
@@ -64,7 +64,12 @@ _OPTIONS = (
         "-c", "--concurrency", type=click.IntRange(1, 100_000), help="Closed loop: N in flight.  [default: 1]"
     ),
     click.option("--rate", type=click.FloatRange(0, min_open=True), help="Open loop: R requests/s."),
-    click.option("--arrivals", metavar="KIND", help="Open loop: poisson or constant.  [default: poisson]"),
+    click.option(
+        "--arrivals",
+        metavar="KIND",
+        help="Open loop: poisson, constant, gamma:CV; a plan instead of --rate: ramp:R1,R2,T, steps:R@T,..., "
+        "spike:BASE,PEAK,T.  [default: poisson]",
+    ),
     click.option("--ramp", type=RAMP, help="Spread of the opening wave.  [default: auto, one mean E2E]"),
     click.option(
         "--input-tokens",
@@ -127,10 +132,7 @@ def resolve(target: str, given: dict[str, Any], base: Spec | None = None) -> Spe
         tree["target"] = target
     _lay_over(tree, given)
     load = tree.setdefault("load", {})
-    if load.get("concurrency") is not None and load.get("rate_per_s") is not None:
-        _choose_loop(load, given)
-    if load.get("concurrency") is None and load.get("rate_per_s") is None:
-        load["concurrency"] = 1
+    _choose_loop(load, given)
     spec = from_tree(tree, "options")
     _refuse_masked(spec)
     return spec
@@ -148,12 +150,26 @@ def _texts_of(value: Any) -> str:
     return value if isinstance(value, str) else " ".join(named_in(value))
 
 
+_LOOPS = {"concurrency": "concurrency", "rate": "rate_per_s", "arrivals": "arrivals"}
+"""Flag -> key of what makes a load closed, open, or open by a plan."""
+
+
 def _choose_loop(load: dict[str, Any], given: dict[str, Any]) -> None:
-    """A flag decides over a file's other kind of loop; two flags, or two keys in a file, are refused."""
-    by_flag = [name for name in ("concurrency", "rate") if given.get(name) is not None]
-    if len(by_flag) != 1:
-        raise SpecError("two_loops")
-    load.pop("rate_per_s" if by_flag == ["concurrency"] else "concurrency")
+    """One in flight unless said. A flag decides over a file's other kind of loop; else two kinds are refused."""
+    asked = [flag for flag, key in _LOOPS.items() if _names_a_loop(key, load.get(key))]
+    if len(asked) > 1:
+        by_flag = [flag for flag in asked if given.get(flag) is not None]
+        if len(by_flag) != 1:
+            raise SpecError("two_loops")
+        for flag in set(asked) - set(by_flag):
+            load.pop(_LOOPS[flag])
+    elif not asked:
+        load["concurrency"] = 1
+
+
+def _names_a_loop(key: str, value: Any) -> bool:
+    """Arrivals do only where they are a shape: the others need a rate beside them."""
+    return value is not None and (key != "arrivals" or Load(arrivals=str(value)).varies)
 
 
 def _lay_over(tree: dict[str, Any], given: dict[str, Any]) -> None:

@@ -19,8 +19,15 @@ from .secrets import SHOWN, hide_named, mask_url
 Limit = float | Literal["none"]
 
 
+SHAPES = ("ramp", "steps", "spike")
+"""Arrivals whose rate changes by plan, and that therefore hold their rates themselves."""
+
+
 class Load(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How requests are started and when the test stops. Exactly one of `concurrency` and `rate_per_s`."""
+    """How requests are started and when the test stops.
+
+    Exactly one of `concurrency`, `rate_per_s`, and `arrivals` of a shape.
+    """
 
     concurrency: int | None = None
     rate_per_s: float | None = None
@@ -36,6 +43,16 @@ class Load(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     max_total_tokens: int | None = None
     max_error_rate: float = 0.01
     workers: int = 1
+
+    @property
+    def varies(self) -> bool:
+        """Whether the rate changes by plan."""
+        return self.arrivals.partition(":")[0].strip() in SHAPES
+
+    @property
+    def is_open(self) -> bool:
+        """Whether requests start when they are due, and not when a slot is free."""
+        return self.rate_per_s is not None or self.varies
 
 
 class Prompts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -12,7 +12,10 @@ LatencyFrom = Literal["sent", "due", "mixed"]
 
 
 class Window(msgspec.Struct, frozen=True, kw_only=True):
-    """The stretch the figures are of; seconds from the end of the asked warm-up. `rule`: auto, guide, asked, count."""
+    """The stretch the figures are of; seconds from the end of the asked warm-up.
+
+    `rule`: auto, guide, asked, count, plan.
+    """
 
     start_s: float
     end_s: float

@@ -115,7 +115,8 @@ def check(spec: Spec) -> None:
     borders_s = window.rule_of(spec.load).borders_s
     if borders_s is not None and spec.load.requests is None and borders_s[1] > spec.load.duration_s:
         raise SpecError("window_too_late", window=spec.load.window, duration=spec.load.duration_s)
-    arrivals.pacer(spec.load.arrivals, spec.load.rate_per_s or 1.0, Random(0))  # noqa: S311 - only looked at
+    rate_per_s = spec.load.rate_per_s if spec.load.is_open else 1.0
+    arrivals.pacer(spec.load.arrivals, rate_per_s, Random(0))  # noqa: S311 - only looked at
     most = min(n for n in (spec.load.concurrency, spec.load.requests, spec.load.workers) if n is not None)
     if spec.load.workers > most:
         raise SpecError("workers_too_many", workers=spec.load.workers, most=most)

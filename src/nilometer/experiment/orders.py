@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from nilometer.core.clock import NS_PER_S
-from nilometer.core.spec import Limit, Spec, Timeouts
+from nilometer.core.spec import Limit, Load, Spec, Timeouts
 from nilometer.load.order import Limits, Order
+from nilometer.workload import arrivals
 
 
 class Way(Protocol):
@@ -92,8 +93,8 @@ def tokens_foretold(spec: Spec, mean_e2e_s: float | None, input_tokens: float, o
     load = spec.load
     each = input_tokens + output_tokens
     stretch_s = load.warmup_s + (0.0 if load.requests is not None else load.duration_s)
-    if load.rate_per_s is not None:
-        requests = load.rate_per_s * stretch_s
+    if load.is_open:
+        requests = _open_requests(load, stretch_s)
     elif mean_e2e_s:
         requests = (load.concurrency or 1) * stretch_s / mean_e2e_s
     elif load.warmup_s == 0 and load.requests is not None:
@@ -101,6 +102,12 @@ def tokens_foretold(spec: Spec, mean_e2e_s: float | None, input_tokens: float, o
     else:
         return None
     return round((requests + (load.requests or 0)) * each)
+
+
+def _open_requests(load: Load, stretch_s: float) -> float:
+    measured_s = stretch_s - load.warmup_s
+    warm, measured = (arrivals.mean_rate_per_s(load.arrivals, load.rate_per_s, s) for s in (0.0, measured_s))
+    return warm * load.warmup_s + measured * measured_s
 
 
 def _ns(seconds: float) -> int:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nilometer.core.clock import NS_PER_MS, NS_PER_S
+from nilometer.core.clock import NS_PER_MS
 from nilometer.core.run import Health, Phases
 from nilometer.core.spec import Load
 from nilometer.core.summary import Distribution, Generator
@@ -91,7 +91,7 @@ def gather(seen: Seen, stretch: Stretch, load: Load, phases: Phases, health: Hea
     rows = _Rows(health, span)
     refill = table.refill_ns[started & (table.refill_ns != NONE) & (table.new_connection == 0)]
     own_lag = _own_start_lag_ns(table, started)
-    slots = None if load.rate_per_s is not None else (health.asked_in_flight or load.concurrency)
+    slots = None if load.is_open else (health.asked_in_flight or load.concurrency)
     achieved, idle = _achieved(table, span, phases, slots, load)
     return Signs(
         reads=int(reads.of_request[started].sum()),
@@ -231,7 +231,7 @@ def _achieved(
     Closed loop: mean in flight / N, from the moment all slots had begun. Open loop: sent / due.
     """
     if slots is None:
-        return _sent_over_due(table, span, phases, load), None
+        return _sent_over_due(table, span, phases), None
     full = _full_load(table, span, phases, slots, load)
     if full.end_ns <= full.start_ns:
         return None, None
@@ -239,17 +239,18 @@ def _achieved(
     return mean / slots, _idle_share(table, full, slots, mean)
 
 
-def _sent_over_due(table: Table, span: Span, phases: Phases, load: Load) -> float | None:
+def _sent_over_due(table: Table, span: Span, phases: Phases) -> float | None:
     """Requests sent over requests due in the span. A loop that ran behind left some that it never came to."""
     due = float(span.holds(table.due_ns).sum())
     if not due:
         return None
+    sent = int(span.holds(table.sent_ns).sum())
     last = int(table.due_ns.argmax())
     due_ns, sent_ns = int(table.due_ns[last]), int(table.sent_ns[last])
     behind_ns = min(span.end_ns, phases.stop_ns) - due_ns
     if sent_ns != NONE and sent_ns - due_ns > LIMIT_MS * NS_PER_MS and behind_ns > 0:
-        due += (load.rate_per_s or 0.0) * behind_ns / NS_PER_S
-    return int(span.holds(table.sent_ns).sum()) / due
+        due *= 1 + behind_ns / max(due_ns - span.start_ns, 1)  # as many a second as were due so far
+    return sent / due
 
 
 def _full_load(table: Table, span: Span, phases: Phases, slots: int, load: Load) -> Span:

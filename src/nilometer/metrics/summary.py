@@ -46,7 +46,7 @@ def summarise(
     stretch = window.stretch_of(window.choose(rule, phases, table), table)
     counts = _counts(table, stretch.started, phases)
     return Summary(
-        window=_window(stretch.span, rule.name, window.is_steady(table, stretch.measured), phases),
+        window=_window(stretch.span, rule.name, _steady(spec, table, stretch.measured), phases),
         requests=counts,
         run_requests=_counts(table, np.ones_like(stretch.started), phases),
         latency_from=_latency_from(table, stretch.measured, spec),
@@ -89,11 +89,16 @@ def _counts(table: Table, chosen: Mask, phases: Phases) -> Counts:
     )
 
 
+def _steady(spec: Spec, table: Table, measured: Mask) -> bool | None:
+    """Whether the service was steady; None where that cannot be told, as under a load that changes by plan."""
+    return None if spec.load.varies else window.is_steady(table, measured)
+
+
 def _latency_from(table: Table, measured: Mask, spec: Spec) -> LatencyFrom:
     """From where the latencies count; what the load asks for where there are none."""
     due = table.due_ns[measured] != NONE
     if not len(due):
-        return "sent" if spec.load.rate_per_s is None else "due"
+        return "due" if spec.load.is_open else "sent"
     return "due" if due.all() else "mixed" if due.any() else "sent"
 
 

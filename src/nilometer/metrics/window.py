@@ -1,7 +1,8 @@
 """Which stretch of a run the figures are of, and whether the service was steady in it.
 
 `auto` cuts what MSER-5 takes for warm-up beyond the asked one; `A..B` and `guide` are as asked; `count` holds all
-measured requests. A request belongs to the window by its start, a token by its arrival.
+measured requests, `plan` all that a load of changing rate brought. A request belongs to the window by its start, a
+token by its arrival.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from . import trend
 from .quantiles import Floats, Ints
 from .table import NONE, Mask, Table
 
-RuleName = Literal["auto", "guide", "asked", "count"]
+RuleName = Literal["auto", "guide", "asked", "count", "plan"]
 
 GUIDE_S = (60.0, 180.0)
 """The guide's window, in seconds from the end of its 60 s of warm-up."""
@@ -77,9 +78,11 @@ def parse(text: str) -> Rule:
 
 
 def rule_of(load: Load) -> Rule:
-    """The rule of a load: its own; `count` where a number of requests is asked for and nothing else was said."""
+    """The rule of a load: its own. Where nothing was said: `count` with a number of requests, `plan` with a shape."""
     rule = parse(load.window)
-    return Rule("count") if rule.name == "auto" and load.requests is not None else rule
+    if rule.name != "auto":
+        return rule
+    return Rule("count") if load.requests is not None else Rule("plan") if load.varies else rule
 
 
 def choose(rule: Rule, phases: Phases, table: Table) -> Span:
@@ -91,6 +94,8 @@ def choose(rule: Rule, phases: Phases, table: Table) -> Span:
         return Span(min(start, end), end)
     if rule.name == "count":
         return Span(measured, _last_end_ns(table, stop))
+    if rule.name == "plan":
+        return Span(measured, stop)
     cut = min(max(_warmup_end_ns(phases, table) - measured, 0), stop - measured)
     return Span(measured + cut, stop, cut)
 

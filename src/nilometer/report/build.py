@@ -73,6 +73,8 @@ def _steps(run: Run) -> Iterator[str]:
         yield f"nilo measure --like {ref}"
     elif any(finding.slug == "short_of_guide" for finding in run.findings):
         yield f"nilo measure --like {ref} --procedure guide"
+    elif load.varies:
+        yield f"nilo measure --like {ref}"
     elif load.rate_per_s is not None:
         yield f"nilo measure --like {ref} --rate {load.rate_per_s * 2:g}"
     else:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from nilometer.core.run import Run
 from nilometer.core.summary import Counts, Length, Lengths, Summary
 from nilometer.metrics import slo
+from nilometer.text import load as loads
 from nilometer.text import units
 from nilometer.text.i18n import Catalogue
 
@@ -51,10 +52,7 @@ def conditions(run: Run, words: Catalogue) -> list[Fact]:
 
 def load(run: Run, words: Catalogue) -> str:
     """Closed or open loop with its size."""
-    asked = run.spec.load
-    if asked.rate_per_s is None:
-        return words.say("screen.load_closed", n=asked.concurrency or 1)
-    return words.say("screen.load_open", rate=asked.rate_per_s, arrivals=asked.arrivals)
+    return loads.kind(run.spec.load, words)
 
 
 def measured(held: slo.Held) -> str:

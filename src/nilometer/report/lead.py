@@ -8,7 +8,7 @@ from nilometer.core.finding import Finding
 from nilometer.core.run import Run
 from nilometer.core.summary import Distribution
 from nilometer.metrics import slo
-from nilometer.text import units
+from nilometer.text import load, units
 from nilometer.text.i18n import Catalogue
 
 from . import findings
@@ -61,17 +61,18 @@ def _refusal(run: Run, head: str, words: Catalogue, archived: bool) -> tuple[Lea
 
 def _achieved(run: Run, words: Catalogue) -> str:
     """Who gets what, and what the service makes of it, in the words of the load that was put on it."""
-    load, made = run.spec.load, run.summary.throughput
-    if load.rate_per_s is None:
-        who = words.say("screen.lead.closed", n=load.concurrency or 1)
-    else:
-        who = words.say("screen.lead.open", rate=load.rate_per_s)
+    made = run.summary.throughput
     if made.output_tokens_per_s is None:
         makes = words.say("screen.lead.requests", requests=made.requests_per_s)
     else:
         tokens = units.rate(made.output_tokens_per_s)
         makes = words.say("screen.lead.tokens", tokens=ESTIMATE + tokens if estimated(run.summary) else tokens)
-    return words.say("screen.lead.achieved", who=who, gets=_gets(run.summary.latency_ms, words), makes=makes)
+    return words.say(
+        "screen.lead.achieved",
+        who=load.who(run.spec.load, words),
+        gets=_gets(run.summary.latency_ms, words),
+        makes=makes,
+    )
 
 
 def _missed(run: Run, words: Catalogue) -> str:

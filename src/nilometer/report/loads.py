@@ -19,7 +19,7 @@ _COLUMNS = (("ttft", "p50"), ("ttft", "p95"), ("tpot", "p50"), ("e2e", "p50"))
 def table(runs: Sequence[Run], words: Catalogue) -> Table:
     """Load, n, the latencies in one unit a column, tokens/s of a request while it decodes and of the whole service."""
     scales = [units.latency_scale(_of(run, name, stat) for run in runs) for name, stat in _COLUMNS]
-    opened = any(run.spec.load.rate_per_s is not None for run in runs)
+    opened = any(run.spec.load.is_open for run in runs)
     return Table(
         columns=[
             Column(words.say("short.requests_per_s" if opened else "short.in_flight"), "decimal"),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from nilometer.core.finding import Finding
 from nilometer.core.run import Run
-from nilometer.text import units
+from nilometer.text import load
 from nilometer.text.i18n import Catalogue
 
 from . import findings
@@ -52,8 +52,7 @@ def short(run: Run) -> str:
 
 def level(run: Run) -> str:
     """The load of a run within its group: requests in flight, or requests per second."""
-    load = run.spec.load
-    return run.level or (units.plain(load.rate_per_s) if load.rate_per_s is not None else str(load.concurrency or 1))
+    return run.level or load.size(run.spec.load)
 
 
 def _note(pairs: Sequence[tuple[Finding, Run]], of_runs: int, words: Catalogue, archived: bool) -> Note:

@@ -113,10 +113,10 @@ def head(*, host: str, target: str, headers: Headers = (), stream: bool = True) 
 
 
 def _due(spec: Spec) -> Iterator[int | None]:
-    rate_per_s = spec.load.rate_per_s
-    if rate_per_s is None:
+    load = spec.load
+    if not load.is_open:
         return repeat(None)
-    return pacer(spec.load.arrivals, rate_per_s, _random(spec, "arrivals"))
+    return pacer(load.arrivals, load.rate_per_s, _random(spec, "arrivals"), warmup_s=load.warmup_s)
 
 
 def _random(spec: Spec, purpose: str) -> Random:

@@ -210,7 +210,7 @@ def test_what_an_open_loop_never_came_to_was_asked_all_the_same() -> None:
     """10 a second over 30 s; the loop came as far as the call due at 14.9 s, and that one 15 s late."""
     behind = [stream(i * 0.2, due_ns=at(i * 0.1)) for i in range(150)]
     made, why = seen_by(behind, **OPEN)
-    assert made.achieved_over_asked == pytest.approx(150 / 301)
+    assert made.achieved_over_asked == pytest.approx(150 / 302, rel=0.001)
     assert "start_lag" in why
 
 

@@ -183,7 +183,7 @@ def test_headers_that_would_break_the_request_are_refused_without_telling_their_
 
 
 def test_unknown_arrivals_are_refused_before_a_call_is_taken(made: Ruler) -> None:
-    asked = msgspec.structs.replace(spec(), load=Load(rate_per_s=1.0, arrivals="spike:1,2,3"))
+    asked = msgspec.structs.replace(spec(), load=Load(rate_per_s=1.0, arrivals="sometimes"))
     with pytest.raises(SpecError) as refused:
         plan.calls(asked, made, body=body, host="h", target="/")
     assert refused.value.slug == "arrivals_unknown"
