@@ -1,0 +1,88 @@
+"""The load curve: what each load of a sweep says of the service, where it bends, and the greatest that keeps the SLO.
+
+A level is requests in flight (closed loop) or requests per second (open loop).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from nilometer.core.summary import Summary
+
+from . import slo
+from .slo import Bound, Held
+
+PLATEAU_GAIN = 0.2
+"""Throughput that grows by less when the load doubles has nearly reached its limit: half of a fifth is noise."""
+
+
+class Rung(NamedTuple):
+    """One load and how the service bore it."""
+
+    level: float
+    met: bool | None
+    """Whether every bound was met; None where that could not be measured."""
+    worst: float | None
+    """The largest of measured / limit over the bounds on latencies and errors: above 1 = missed."""
+    throughput: float | None
+    """Output tokens per second; requests per second where tokens are not known."""
+
+
+class Greatest(NamedTuple):
+    """The greatest load that was seen to keep the SLO, `lo`, and the smallest above it that was seen to break it."""
+
+    level: float
+    lo: float
+    hi: float | None
+
+
+def rung_of(level: float, summary: Summary, bounds: Sequence[Bound], *, broken: bool = False) -> Rung:
+    """How a load was borne. `broken`: the service could not bear it at all (over-saturated, lost, too many errors)."""
+    held = slo.met(bounds, summary)
+    answers = [one.met for one in held]
+    met = False if broken or False in answers else None if None in answers else True
+    if summary.generator.verdict == "limited":
+        met = None  # what was measured is the generator's
+    made = summary.throughput
+    return Rung(level, met, _worst(held), made.output_tokens_per_s or made.requests_per_s)
+
+
+def greatest(rungs: Iterable[Rung]) -> Greatest | None:
+    """The greatest load below the smallest that broke the SLO; None where none kept it."""
+    ordered = sorted(rungs)
+    hi = next((rung.level for rung in ordered if rung.met is False), None)
+    kept = [rung.level for rung in ordered if rung.met and (hi is None or rung.level < hi)]
+    return Greatest(kept[-1], kept[-1], hi) if kept else None
+
+
+def knee(rungs: Iterable[Rung]) -> float | None:
+    """Where the two asymptotes of a closed loop cross: N* = X_max / X(1); None where the plateau was not reached.
+
+    X(N) <= min(N X(1), X_max) (Denning and Buzen, The Operational Analysis of Queueing Network Models, 1978). X(1) is
+    taken from the lowest load, by its share.
+    """
+    known = [(rung.level, rung.throughput) for rung in sorted(rungs) if rung.throughput]
+    if len(known) < 2 or gain(known[-2], known[-1]) >= PLATEAU_GAIN:
+        return None
+    level, throughput = known[0]
+    return max(made for _, made in known) / (throughput / level)
+
+
+def gain(before: tuple[float, float], after: tuple[float, float]) -> float:
+    """By what share the throughput grows when the load doubles, between two (level, throughput)."""
+    return float((after[1] / before[1]) ** (1 / math.log2(after[0] / before[0])) - 1)
+
+
+def _worst(held: Sequence[Held]) -> float | None:
+    shares = [_share(one) for one in held if one.value is not None]
+    return max(shares, default=None)
+
+
+def _share(held: Held) -> float:
+    """Measured over limit, or limit over measured for a bound from below: above 1 = missed."""
+    value, limit = held.value or 0.0, held.bound.limit
+    if held.bound.unit == "per_s":
+        value, limit = limit, value
+    return value / limit if limit else math.inf if value else 0.0
