@@ -72,16 +72,27 @@ def run_object(run: Run) -> dict[str, object]:
 
 
 def group_object(group: str, kind: str, runs: Sequence[Run], findings: Sequence[Finding] = ()) -> dict[str, object]:
-    """The object of a group (kind `group`): `kind` is its type; knee and greatest load are a sweep's, None here."""
+    """The object of a group (kind `group`): `kind` is its type; knee and greatest load are a sweep's, else None."""
+    bend, border = _curve(runs) if kind == "sweep" else (None, None)
     return {
         **head("group"),
         "group": group,
         "type": kind,
         "runs": [run_object(run) for run in runs],
-        "knee": None,
-        "greatest_load": None,
+        "knee": bend,
+        "greatest_load": border,
         "findings": [_finding(finding) for finding in findings],
     }
+
+
+def _curve(runs: Sequence[Run]) -> tuple[float | None, dict[str, float | None] | None]:
+    from nilometer.metrics.curve import greatest, knee, rungs_of
+
+    rungs = rungs_of(runs)
+    asked = [run for run in runs if run.spec.slo]
+    found = greatest(rungs) if asked else None
+    closed = not any(run.spec.load.is_open for run in runs)
+    return knee(rungs) if closed else None, None if found is None else dict(found._asdict())
 
 
 def rfc3339(wall_ns: int) -> str:

@@ -51,7 +51,7 @@ def run_measure(target: str | None, session: Session, given: dict[str, Any]) -> 
     with ExitStack() as stack:
         archive = None if given["no_archive"] else stack.enter_context(open_archive_of(session))
         take_records = _records_to(given["records"]) if given["records"] else None
-        found = stack.enter_context(_found(target, session, given, archive))
+        found = stack.enter_context(found_target(target, session, given, archive))
         stop = stack.enter_context(interrupts())
         series, group = _repeat(found, session, given, archive, stop, take_records)
     show(series.runs, group, session, archived=archive is not None)
@@ -68,7 +68,10 @@ def open_archive_of(session: Session) -> Iterator[Archive]:
 
 
 @contextmanager
-def _found(target: str | None, session: Session, given: dict[str, Any], archive: Archive | None) -> Iterator[Found]:
+def found_target(
+    target: str | None, session: Session, given: dict[str, Any], archive: Archive | None
+) -> Iterator[Found]:
+    """The target by its address, or the engine that it names, started for as long as the context lasts."""
     from nilometer.engines import embedded
 
     base = _like(given["like"], session, archive) if given["like"] else None

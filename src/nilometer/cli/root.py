@@ -15,6 +15,7 @@ from .streams import take_streams
 COMMANDS = {
     "quickstart": "Measure the embedded engine at three loads and say what limits it.",
     "measure": "One load test on TARGET: a Run with its figures and a verdict.",
+    "sweep": "The load curve of TARGET: knee, and the greatest load that keeps an SLO.",
     "runs": "The performance archive: list, show, rm, check.",
     "engine": "Engines nilometer can launch: list, prepare, start, show.",
     "doctor": "Can this machine measure, does the target answer.",

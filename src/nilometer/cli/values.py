@@ -85,7 +85,25 @@ class Pair(click.ParamType[tuple[str, str]]):
         return key.strip(), text.strip()
 
 
+class Levels(click.ParamType[tuple[float, ...]]):
+    """Loads: 1,2,4,8."""
+
+    name = "levels"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[float, ...]:
+        if isinstance(value, tuple):
+            return value
+        try:
+            levels = tuple(float(piece) for piece in str(value).split(","))
+        except ValueError:
+            levels = ()
+        if not levels or not all(0 < level < 1e6 for level in levels) or len(set(levels)) < len(levels):
+            self.fail(f"{value!r}: write different numbers above 0, as 1,2,4,8", param, ctx)
+        return levels
+
+
 SECONDS = Seconds()
+LEVELS = Levels()
 RAMP = RampSeconds()
 SHARE = Share()
 LIMITS = Limits()

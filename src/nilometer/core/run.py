@@ -45,7 +45,7 @@ class Phases(msgspec.Struct, frozen=True, kw_only=True):
     end_ns: int
     """The last request had ended or was cut."""
     interrupted: bool = False
-    stopped_by: Literal["budget", "target_lost"] | None = None
+    stopped_by: Literal["budget", "target_lost", "oversaturated"] | None = None
     """What ended the load before its time, where it was not the user."""
     cut_at_drain_limit: bool = False
 

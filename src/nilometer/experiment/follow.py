@@ -19,6 +19,7 @@ from nilometer.load.crew import Crew
 from nilometer.load.order import Go, StopReason
 
 from .approach import Approach
+from .growth import Growth
 from .live import Live, Observer
 from .orders import Share, orders
 
@@ -49,7 +50,9 @@ class Stop:
         """Until then an interrupt ends everything at once: there is nothing yet to be saved."""
 
 
-def put_on(way: Approach, files: list[Share], watch: Watch, stop: Stop, keep_text: bool) -> str:
+def put_on(
+    way: Approach, files: list[Share], watch: Watch, stop: Stop, keep_text: bool, oversaturation_ends: bool
+) -> str:
     """Put the load on; returns how the workers ended, for a run whose journals do not tell."""
     told = orders(way.spec, way, files, keep_text=keep_text)
     observer = Observer([share.journal for share in files])
@@ -57,7 +60,8 @@ def put_on(way: Approach, files: list[Share], watch: Watch, stop: Stop, keep_tex
         with Crew(told, way.calls) as crew:
             crew.wait_ready()
             stop.under_load = True
-            _follow(crew, crew.go(), way.spec, observer, watch, stop)
+            growth = Growth() if oversaturation_ends and way.spec.load.is_open else None
+            _follow(crew, crew.go(), way.spec, observer, watch, stop, growth)
         return ending([(worker.process.returncode, worker.last_word) for worker in crew.workers])
     finally:
         observer.close()
@@ -74,7 +78,9 @@ def ending(workers: list[tuple[int, str]]) -> str:
     return last_word or (signal.Signals(-status).name if status < 0 else f"exit {status}")
 
 
-def _follow(crew: Crew, go: Go, spec: Spec, observer: Observer, watch: Watch, stop: Stop) -> None:
+def _follow(
+    crew: Crew, go: Go, spec: Spec, observer: Observer, watch: Watch, stop: Stop, growth: Growth | None
+) -> None:
     """Look on until every worker has ended."""
     told = 0
     drained = False
@@ -86,22 +92,28 @@ def _follow(crew: Crew, go: Go, spec: Spec, observer: Observer, watch: Watch, st
         live = observer.look(phase, elapsed_s, now, crew.total(Field.FRAMES), crew.total(Field.IN_FLIGHT))
         watch.update(msgspec.structs.replace(live, total_s=total_s))
         crew.end_the_silent()
+        if growth is not None and phase == "measured":
+            growth.look(elapsed_s, live.in_flight, live.ttft_ms_p50)
         if stop.asked > told:
             told = stop.asked
             crew.drain("interrupted") if told == 1 else crew.cancel()
             cancelled_ns = now if told > 1 else None
         if cancelled_ns is not None and now - cancelled_ns > _CANCEL_LIMIT_NS:
             crew.kill()
-        if not drained and (why := _reason_to_stop(spec, crew, observer, now)):
+        if not drained and (why := _reason_to_stop(spec, crew, observer, growth, now)):
             crew.drain(why)
             drained = True
         time.sleep(_LOOK_S)
 
 
-def _reason_to_stop(spec: Spec, crew: Crew, observer: Observer, now_ns: int) -> StopReason | None:
+def _reason_to_stop(
+    spec: Spec, crew: Crew, observer: Observer, growth: Growth | None, now_ns: int
+) -> StopReason | None:
     budget = spec.load.max_total_tokens
     if budget is not None and observer.tokens >= budget:
         return "budget"
+    if growth is not None and growth.is_real():
+        return "oversaturated"
     lost = crew.unheard_ns(now_ns) >= LOST_AFTER_NS and crew.total(Field.UNHEARD_IN_A_ROW) >= _LOST_TRIES
     return "target_lost" if lost else None
 

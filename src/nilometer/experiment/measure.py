@@ -71,11 +71,13 @@ def measure(
     keep_text: bool = False,
     random: Random | None = None,
     take_records: Callable[[Iterator[Record]], None] | None = None,
+    oversaturation_ends: bool = False,
 ) -> Run:
     """Run one load test and file it. Raises TargetError and SpecError before anything was sent under load.
 
     `take_records` is handed all records once, in order of ending. The journals are put away when everything that was
     to be kept is kept; until then they hold the run, and an ArchiveError `run_not_archived` names them.
+    `oversaturation_ends`: an open loop whose requests pile up is not gone on with.
     """
     check(spec)
     stop.under_load = False
@@ -92,7 +94,7 @@ def measure(
     pid = behind.pid if behind else listening_pid(way.endpoint.host, way.endpoint.port)
     watch.before(way.spec, api=way.api, now_wall_s=time.time(), tokens=_foretold(way))
     with MemorySampler(pid) as memory, held:
-        death = put_on(way, files, watch, stop, keep_text)
+        death = put_on(way, files, watch, stop, keep_text, oversaturation_ends)
         journals = [share.journal for share in files]
         run = conclude(header, journals, death=death, memory=memory.peaks())
         if runs is not None:

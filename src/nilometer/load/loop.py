@@ -71,7 +71,7 @@ class LoadLoop:
         self._limit_ns = NEVER_NS
         self._started_wall_ns = 0
         self._interrupted = False
-        self._stopped_by: Literal["budget", "target_lost"] | None = None
+        self._stopped_by: Literal["budget", "target_lost", "oversaturated"] | None = None
         self._cut = False
         self._done = False
         self.death: str | None = None

@@ -10,7 +10,7 @@ import msgspec
 
 from nilometer.core.record import Call
 
-StopReason = Literal["interrupted", "budget", "target_lost"]
+StopReason = Literal["interrupted", "budget", "target_lost", "oversaturated"]
 
 _LENGTH = struct.Struct("<I")
 

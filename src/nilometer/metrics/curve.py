@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from nilometer.core.run import Run
 from nilometer.core.summary import Summary
 
 from . import slo
@@ -16,6 +17,8 @@ from .slo import Bound, Held
 
 PLATEAU_GAIN = 0.2
 """Throughput that grows by less when the load doubles has nearly reached its limit: half of a fifth is noise."""
+BROKEN = ("errors_over_limit", "no_ok_requests", "target_lost", "oversaturated")
+"""Findings that the service did not bear the load at all."""
 
 
 class Rung(NamedTuple):
@@ -47,6 +50,20 @@ def rung_of(level: float, summary: Summary, bounds: Sequence[Bound], *, broken: 
         met = None  # what was measured is the generator's
     made = summary.throughput
     return Rung(level, met, _worst(held), made.output_tokens_per_s or made.requests_per_s)
+
+
+def rungs_of(runs: Iterable[Run]) -> list[Rung]:
+    """The rungs of a group's runs, in their order; a run without a level is none."""
+    return [
+        rung_of(
+            float(run.level),
+            run.summary,
+            slo.parse(run.spec.slo) if run.spec.slo else [],
+            broken=any(finding.slug in BROKEN for finding in run.findings),
+        )
+        for run in runs
+        if run.level is not None
+    ]
 
 
 def greatest(rungs: Iterable[Rung]) -> Greatest | None:

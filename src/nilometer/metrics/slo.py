@@ -31,6 +31,11 @@ _BOUND = re.compile(r"([a-z0-9_]+)\s*(<=|>=|<|>)\s*(\d+(?:\.\d+)?)\s*(us|ms|s|%|
 _MS = {"us": 0.001, "ms": 1.0, "s": 1000.0}
 
 
+PRESETS = {"chat": "ttft_p95<=500ms,tpot_p95<=50ms,error_rate<=1%", "batch": "error_rate<=1%"}
+"""Name -> bounds. `chat`: near the interactive limits of MLPerf Inference 5.0 for Llama 2 70B (TTFT 450 ms, TPOT 40 ms,
+p99). `batch`: throughput first, so only failures bound it."""
+
+
 class Bound(msgspec.Struct, frozen=True, kw_only=True):
     """One limit, in the unit named: ms, a share of 1, or per second. `stat` is None for a figure without one."""
 
@@ -61,8 +66,9 @@ def parse(text: str) -> list[Bound]:
     """The bounds of `ttft_p95<=500ms,error_rate<=1%`; slug `slo_invalid` with the piece that can't be read.
 
     Latencies need a statistic (mean, p50, p90, p95, p99, max) and a unit (us, ms, s), and are bounded from above;
-    `error_rate` takes a share or %, rates of the catalogue a plain number.
+    `error_rate` takes a share or %, rates of the catalogue a plain number. A preset's name stands for its bounds.
     """
+    text = PRESETS.get(text.strip(), text)
     return [_bound(piece.strip()) for piece in text.split(",")]
 
 

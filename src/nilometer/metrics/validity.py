@@ -38,6 +38,7 @@ _EFFECT: dict[str, tuple[Verdict, Severity]] = {
     "journal_write_failed": ("inadmissible", "high"),
     "target_lost": ("inadmissible", "high"),
     "proxy_lost": ("inadmissible", "high"),
+    "oversaturated": ("inadmissible", "high"),
     "errors_over_limit": ("inadmissible", "high"),
     "never_steady": ("inadmissible", "high"),
     "journal_damaged": ("marked", "medium"),
@@ -148,6 +149,8 @@ def _ending(summary: Summary, spec: Spec, phases: Phases, health: Health) -> Ite
         yield _finding("proxy_lost", *failures, proxy=spec.http.proxy)
     elif phases.stopped_by == "target_lost":
         yield _finding("target_lost", *failures)
+    if phases.stopped_by == "oversaturated":
+        yield _finding("oversaturated")
     if phases.stopped_by == "budget":
         yield _finding("budget_reached", budget=spec.load.max_total_tokens)
     if phases.interrupted:

@@ -75,6 +75,22 @@ class Notes(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     rest: str | None = None
 
 
+class Bar(msgspec.Struct, frozen=True, kw_only=True):
+    """One value of a chart; `text` is how it is written, None where it was not measured."""
+
+    label: str
+    value: float | None
+    text: str
+    trouble: bool = False
+
+
+class Bars(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Values beside each other, from 0."""
+
+    title: str
+    rows: list[Bar]
+
+
 class Foot(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """Where the result lies, and the commands to go on with."""
 
@@ -83,7 +99,7 @@ class Foot(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     commands: list[str] = []
 
 
-Block = Lead | Table | Facts | Notes | Foot
+Block = Lead | Table | Facts | Bars | Notes | Foot
 
 
 class Document(msgspec.Struct, frozen=True, kw_only=True):

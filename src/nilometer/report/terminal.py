@@ -11,13 +11,14 @@ from itertools import zip_longest
 
 from nilometer.text.width import columns, pad, wrap
 
-from .document import Block, Cell, Column, Document, Facts, Foot, Lead, Notes, Table
+from .document import Bars, Block, Cell, Column, Document, Facts, Foot, Lead, Notes, Table
 
 _RED, _CYAN, _END = "\x1b[31m", "\x1b[36m", "\x1b[0m"
 _COMMAND = re.compile(r"`[^`]+`")
 _GAP = "  "
 _SIDE = "   "
 """Between the table and the facts at its side."""
+_BAR, _SHORTEST_BAR = "#", 10
 _MOST_BROKEN = 1
 """Facts stand beside the table while no more of them than this need a second line."""
 
@@ -56,6 +57,8 @@ def _alone(block: Block, width: int, paint: Paint) -> list[str]:
             return _table(block)
         case Facts():
             return _facts(block, width)
+        case Bars():
+            return list(_bars(block, width, paint))
         case Notes():
             return list(_notes(block, width, paint))
         case Foot():
@@ -110,6 +113,18 @@ def _facts(facts: Facts, width: int) -> list[str]:
         values = wrap(fact.value, width - names - len(_GAP)) or [""]
         lines += [pad(fact.name if i == 0 else "", names) + _GAP + value for i, value in enumerate(values)]
     return lines
+
+
+def _bars(bars: Bars, width: int, paint: Paint) -> Iterator[str]:
+    """A line for each value: label, bar, figure."""
+    labels = max((columns(bar.label) for bar in bars.rows), default=0)
+    figures = max((columns(bar.text) for bar in bars.rows), default=0)
+    most = max((bar.value or 0.0 for bar in bars.rows), default=0.0) or 1.0
+    room = max(width - labels - figures - 2 * len(_GAP), _SHORTEST_BAR)
+    yield from wrap(bars.title, width)
+    for bar in bars.rows:
+        drawn = _BAR * round((bar.value or 0.0) / most * room)
+        yield pad(bar.label, labels, True) + _GAP + (paint(drawn, _RED) if bar.trouble else drawn) + _GAP + bar.text
 
 
 def _notes(notes: Notes, width: int, paint: Paint) -> Iterator[str]:

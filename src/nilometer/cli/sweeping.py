@@ -1,0 +1,146 @@
+"""What `nilo sweep` does with its options: find the target, measure level after level, show the curve."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from nilometer.core.errors import SpecError
+from nilometer.core.group import Group
+from nilometer.core.run import Run, new_id
+from nilometer.core.spec import Spec, to_toml, without_secrets
+from nilometer.experiment.ladder import Search
+from nilometer.experiment.sweep import Plan, Swept, at_level, sweep
+from nilometer.metrics import slo
+from nilometer.metrics.curve import greatest, rungs_of
+
+from .machine import group_object
+from .measuring import Found, found_target, interrupts, open_archive_of
+from .progress import Progress
+from .session import Session
+
+if TYPE_CHECKING:
+    from nilometer.archive.protocol import Archive
+
+WARMUP_S, DURATION_S = 15.0, 45.0
+"""Of each level, unless said: a curve of eight levels in ten minutes."""
+MOST = 256.0
+
+
+def run_sweep(target: str | None, session: Session, given: dict[str, Any]) -> int:
+    """Measure the curve; returns the exit code of the contract."""
+    with ExitStack() as stack:
+        archive = None if given["no_archive"] else stack.enter_context(open_archive_of(session))
+        group, done = _resumed(given["resume"], archive, given)
+        if target is None or not target.endswith(".toml"):
+            given = _with_short_levels(given)
+        found = stack.enter_context(found_target(target, session, given, archive))
+        plan = plan_of(found.spec, given)
+        stop = stack.enter_context(interrupts())
+        group = group or _new_group(found.spec)
+        swept = _sweep(found, plan, group, done, session, archive, stop)
+    _show(swept, group, session, archived=archive is not None)
+    return exit_code(swept, session)
+
+
+def plan_of(spec: Spec, given: dict[str, Any]) -> Plan:
+    """Where the curve begins and how it goes on. Slugs `sweep_shape`, `levels_invalid`, `slo_invalid`."""
+    load = spec.load
+    if load.varies or load.requests is not None:
+        raise SpecError("sweep_shape")
+    first = load.rate_per_s if load.is_open else float(load.concurrency or 1)
+    assert first is not None  # noqa: S101 - an open load that does not vary has a rate
+    levels = given["levels"]
+    if levels and not load.is_open and any(level != round(level) for level in levels):
+        raise SpecError("levels_invalid", text=",".join(f"{level:g}" for level in levels))
+    most = given["most"] if given["most"] is not None else MOST * first
+    search = Search(first=min(first, most), most=most, whole=not load.is_open, by_slo=_has_border(spec))
+    return Plan(search, tuple(levels) if levels else None, given["budget"])
+
+
+def _has_border(spec: Spec) -> bool:
+    """Whether a bound breaks when the load grows: one on failures alone leaves the throughput to be searched."""
+    return any(bound.unit != "share" for bound in slo.parse(spec.slo)) if spec.slo else False
+
+
+def _with_short_levels(given: dict[str, Any]) -> dict[str, Any]:
+    if given["like"] or given["resume"] or given["procedure"]:
+        return given
+    defaults = {"warmup": WARMUP_S, "duration": DURATION_S}
+    return {**given, **{name: value for name, value in defaults.items() if given[name] is None}}
+
+
+def _new_group(spec: Spec) -> Group:
+    toml = to_toml(without_secrets(spec))
+    return Group(id=new_id(Random()), type="sweep", started_wall_ns=time.time_ns(), spec=toml)  # noqa: S311 - a name
+
+
+def _resumed(ref: str | None, archive: Archive | None, given: dict[str, Any]) -> tuple[Group | None, list[Run]]:
+    """The group to go on with and its runs; its spec is then repeated as --like does. Slug `resume_no_sweep`."""
+    if ref is None:
+        return None, []
+    if archive is None:
+        raise SpecError("resume_no_sweep", group=ref)
+    group = archive.get_group(archive.resolve_group(ref))
+    if group.type != "sweep":
+        raise SpecError("resume_no_sweep", group=ref)
+    runs = archive.find(group.id)
+    given["like"] = given["like"] or runs[0].id
+    return group, [run for run in runs if not run.phases.interrupted]
+
+
+def _sweep(
+    found: Found,
+    plan: Plan,
+    group: Group,
+    done: Sequence[Run],
+    session: Session,
+    archive: Archive | None,
+    stop: Any,
+) -> Swept:
+    spec = at_level(found.spec, plan.search.first)
+    with Progress(session.words, quiet=session.quiet) as progress:
+        return sweep(
+            spec,
+            found.headers,
+            plan,
+            group,
+            done=done,
+            runs=archive,
+            watch=lambda: progress,
+            stop=stop,
+            behind=found.behind,
+            random=Random(),  # noqa: S311 - names, not secrets
+        )
+
+
+def exit_code(swept: Swept, session: Session) -> int:
+    """130 cut short, 3 what the series met; 0 an answer; 1 no load keeps the SLO; 4, 5 where that could not be told."""
+    if swept.series.cut:
+        return 130
+    if swept.series.fault is not None:
+        session.fail(swept.series.fault)
+        return swept.series.fault.exit_code
+    runs = swept.series.runs
+    rungs = rungs_of(runs)
+    if not runs[0].spec.slo or greatest(rungs) is not None:
+        return 0
+    if any(run.summary.generator.verdict == "limited" for run in runs):
+        return 4
+    return 5 if any(rung.met is None for rung in rungs) else 1
+
+
+def _show(swept: Swept, group: Group, session: Session, *, archived: bool) -> None:
+    from nilometer.report.sweep import sweep_document
+
+    runs = swept.series.runs
+    session.emit(
+        group_object(group.id, "sweep", runs),
+        lambda: session.render(
+            sweep_document(runs, group.id, session.words, archived=archived, short_of_time=swept.short)
+        ),
+        archived=[run.id for run in runs] if archived else (),
+    )

@@ -1,0 +1,117 @@
+"""The load curve of a service: one load test a level, the levels by list or searched, all in one group."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from random import Random
+from typing import NamedTuple
+
+import msgspec
+
+from nilometer.core.group import Group
+from nilometer.core.run import Run, Runs
+from nilometer.core.spec import Spec
+from nilometer.metrics.curve import rungs_of
+
+from .approach import Headers
+from .follow import Stop, Watch
+from .ladder import Search, next_level
+from .measure import Behind, Place, measure
+from .series import Series, one_by_one
+
+_BETWEEN_S = 10.0
+"""What a level takes besides its load while that is not known: probe, drain, filing."""
+
+
+class Plan(NamedTuple):
+    """Which levels: those of `levels` in order, else as `search` finds them; none that would end past `budget_s`."""
+
+    search: Search
+    levels: tuple[float, ...] | None = None
+    budget_s: float | None = None
+
+
+class Swept(NamedTuple):
+    """All runs of the curve, those measured before a resumption first. `short`: the time did not suffice."""
+
+    series: Series
+    short: bool
+
+
+def sweep(
+    spec: Spec,
+    headers: Headers,
+    plan: Plan,
+    group: Group,
+    *,
+    done: Sequence[Run],
+    runs: Runs | None,
+    watch: Callable[[], Watch],
+    stop: Stop,
+    behind: Behind | None,
+    random: Random,
+    monotonic: Callable[[], float] = time.monotonic,
+) -> Swept:
+    """Measure level after level. `done` are levels of this group that need not be measured again."""
+    begun_s = monotonic()
+    measured = list(done)
+    costs_s: list[float] = []
+    short = False
+
+    def test(level: float) -> Run:
+        at_s = monotonic()
+        place = Place(group=group, role="level", level=level_name(level), order=len(measured))
+        run = measure(
+            at_level(spec, level),
+            headers,
+            runs=runs,
+            watch=watch(),
+            stop=stop,
+            place=place,
+            behind=behind,
+            random=random,
+            oversaturation_ends=True,
+        )
+        measured.append(run)
+        costs_s.append(monotonic() - at_s)
+        return run
+
+    def tests() -> Iterator[Callable[[], Run]]:
+        nonlocal short
+        while (level := _next(plan, measured)) is not None:
+            cost_s = max(costs_s, default=spec.load.warmup_s + spec.load.duration_s + _BETWEEN_S)
+            if plan.budget_s is not None and monotonic() - begun_s + cost_s > plan.budget_s and measured:
+                short = True
+                return
+            yield partial(test, level)
+
+    series = one_by_one(tests(), stop)
+    return Swept(series._replace(runs=[*done, *series.runs]), short)
+
+
+def finished(runs: Sequence[Run]) -> list[Run]:
+    """The runs of a sweep without the levels that were cut short, but for those that nothing better is known of."""
+    whole = {run.level for run in runs if not run.phases.interrupted}
+    return [run for run in runs if not run.phases.interrupted or run.level not in whole]
+
+
+def at_level(spec: Spec, level: float) -> Spec:
+    """The test of one level: so many in flight in a closed loop, so many a second in an open one."""
+    load = spec.load
+    if load.is_open:
+        return msgspec.structs.replace(spec, load=msgspec.structs.replace(load, rate_per_s=level))
+    return msgspec.structs.replace(spec, load=msgspec.structs.replace(load, concurrency=round(level)))
+
+
+def level_name(level: float) -> str:
+    """`8`, `3.36`: four digits tell levels apart that are a tenth apart."""
+    return f"{level:.4g}"
+
+
+def _next(plan: Plan, measured: Sequence[Run]) -> float | None:
+    if plan.levels is not None:
+        names = {run.level for run in measured}
+        return next((level for level in plan.levels if level_name(level) not in names), None)
+    return next_level(plan.search, rungs_of(measured))

@@ -1,0 +1,133 @@
+"""The screen of a sweep: the greatest load and the knee in one sentence, the curve as a table and as bars."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from nilometer.core.run import Run
+from nilometer.core.summary import Distribution
+from nilometer.metrics.curve import Greatest, Rung, greatest, knee, rungs_of
+from nilometer.text import units
+from nilometer.text.i18n import Catalogue
+
+from . import notes
+from .document import Bar, Bars, Cell, Column, Document, Foot, Lead, Table
+from .notes import level, short
+from .table import MARK, figure
+
+_COLUMNS = (("ttft", "p50"), ("ttft", "p95"), ("tpot", "p50"), ("tpot", "p95"))
+
+
+def sweep_document(
+    runs: Sequence[Run], group: str, words: Catalogue, *, archived: bool = True, short_of_time: bool = False
+) -> Document:
+    """`runs` in the order of measuring; the curve is shown from the lowest load to the highest."""
+    ordered = sorted(runs, key=lambda run: float(run.level or 0))
+    rungs = rungs_of(ordered)
+    return Document(
+        lang=words.lang,
+        blocks=[
+            _lead(ordered, rungs, words, short_of_time),
+            _table(ordered, rungs, words),
+            _bars(ordered, rungs, words),
+            *notes.blocks(ordered, words, told=set(), archived=archived),
+            _foot(ordered, group, words, archived),
+        ],
+    )
+
+
+def _lead(runs: Sequence[Run], rungs: Sequence[Rung], words: Catalogue, short_of_time: bool) -> Lead:
+    spec = runs[0].spec
+    found, bend = greatest(rungs), knee(rungs)
+    unit = words.say("screen.sweep.rate" if spec.load.is_open else "screen.sweep.users")
+    parts = [_border(found, rungs, spec.slo, unit, words)] if spec.slo else []
+    if bend is not None and not spec.load.is_open:
+        parts.append(words.say("screen.sweep.knee", n=units.plain(round(bend, 1))))
+    elif not spec.slo:
+        parts.append(words.say("screen.sweep.no_knee", load=units.plain(runs[-1].spec.load.concurrency or 0)))
+    if short_of_time:
+        parts.append(words.say("screen.sweep.short"))
+    trouble = bool(spec.slo) and found is None
+    return Lead(text=words.say("screen.sweep.join").join(parts), tone="trouble" if trouble else "plain")
+
+
+def _border(found: Greatest | None, rungs: Sequence[Rung], slo: str, unit: str, words: Catalogue) -> str:
+    if found is None and any(rung.met is None for rung in rungs):
+        return words.say("screen.sweep.unknown", slo=slo)
+    if found is None:
+        return words.say("screen.sweep.none", slo=slo, load=units.plain(rungs[0].level), unit=unit)
+    load = units.plain(found.level)
+    if found.hi is None:
+        return words.say("screen.sweep.at_least", load=load, slo=slo, unit=unit)
+    return words.say("screen.sweep.up_to", load=load, hi=units.plain(found.hi), slo=slo, unit=unit)
+
+
+def _table(runs: Sequence[Run], rungs: Sequence[Rung], words: Catalogue) -> Table:
+    scales = {
+        name: units.latency_scale(_stat(run, name, stat) for run in runs for other, stat in _COLUMNS if other == name)
+        for name, _ in _COLUMNS
+    }
+    opened = any(run.spec.load.is_open for run in runs)
+    with_slo = runs[0].spec.slo is not None
+    columns = [
+        Column(words.say("short.requests_per_s" if opened else "short.in_flight")),
+        Column("n", "right"),
+        *(Column(f"{words.say(f'short.{name}')} {stat}", "decimal", scales[name].symbol) for name, stat in _COLUMNS),
+        Column(words.say("short.tokens_all"), "decimal", words.say("screen.tokens_unit")),
+        *([Column(words.say("short.goodput"), "decimal", words.say("screen.requests_unit"))] if with_slo else []),
+        *([Column("SLO", "left")] if with_slo else []),
+    ]
+    rows = []
+    for run, rung in zip(runs, rungs, strict=True):
+        latency, made = run.summary.latency_ms, run.summary.throughput
+        row = [
+            Cell(level(run), "!" if run.verdict == "inadmissible" else ""),
+            Cell(units.count(run.summary.requests.ok)),
+        ]
+        row += [figure(latency.get(name, Distribution()), stat, scales[name]) for name, stat in _COLUMNS]
+        row.append(Cell(units.rate(made.output_tokens_per_s)))
+        if with_slo:
+            row += [Cell(units.rate(made.goodput_requests_per_s)), Cell(_kept(rung, words))]
+        rows.append(row)
+    return Table(columns=columns, rows=rows, legend=list(_legend(runs, words)))
+
+
+def _legend(runs: Sequence[Run], words: Catalogue) -> Sequence[str]:
+    few = any(
+        stat in run.summary.latency_ms.get(name, Distribution()).marked for run in runs for name, stat in _COLUMNS
+    )
+    refused = any(run.verdict == "inadmissible" for run in runs)
+    return [
+        *([f"{MARK} {words.say('screen.legend_few')}"] if few else []),
+        *([f"! {words.say('screen.legend_inadmissible')}"] if refused else []),
+    ]
+
+
+def _kept(rung: Rung, words: Catalogue) -> str:
+    return words.say({True: "screen.sweep.kept", False: "screen.sweep.missed", None: "screen.sweep.not_told"}[rung.met])
+
+
+def _bars(runs: Sequence[Run], rungs: Sequence[Rung], words: Catalogue) -> Bars:
+    """Throughput over the load: where the bars stop growing, the service is full."""
+    return Bars(
+        title=words.say("screen.sweep.bars"),
+        rows=[
+            Bar(label=level(run), value=rung.throughput, text=units.rate(rung.throughput), trouble=rung.met is False)
+            for run, rung in zip(runs, rungs, strict=True)
+        ],
+    )
+
+
+def _foot(runs: Sequence[Run], group: str, words: Catalogue, archived: bool) -> Foot:
+    if not archived:
+        return Foot(text=words.say("screen.foot.not_archived"))
+    found = greatest(rungs_of(runs))
+    at = next((run for run in runs if found is not None and float(run.level or 0) == found.level), runs[-1])
+    commands = [f"nilo runs show {short(at)}", f"nilo measure --like {short(at)} --procedure guide"]
+    text = words.say("screen.foot.group", group=group, runs=", ".join(short(run) for run in runs))
+    return Foot(text=text, lead=words.say("screen.foot.next"), commands=commands)
+
+
+def _stat(run: Run, name: str, stat: str) -> float | None:
+    value: float | None = getattr(run.summary.latency_ms.get(name, Distribution()), stat)
+    return value

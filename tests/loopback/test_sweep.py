@@ -1,0 +1,134 @@
+"""`nilo sweep` as a user runs it, against a mock whose greatest load and knee are known."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from tests.loopback.test_measure import Env, env, nilo
+
+from nilometer.engines.mock import Mock, launched
+from nilometer.engines.mock_script import Script
+
+__all__ = ["env"]
+
+SHORT = ("--warmup", "0.3s", "--duration", "1.3s", "--input-tokens", "16", "--output-tokens", "10")
+
+
+@pytest.fixture(scope="module")
+def four() -> Iterator[Mock]:
+    """Four slots, 50 ms to the first token, 10 ms for each of the others: 140 ms a request, 28 requests a second."""
+    with launched(Script(models=("m",), ttft_ms=50, gap_ms=10, slots=4)) as server:
+        yield server
+
+
+def swept(env: Env, *words: str) -> tuple[int, dict[str, Any], str]:
+    done = nilo(env, "sweep", *words, "--json", timeout=120)
+    return done.returncode, json.loads(done.stdout) if done.stdout else {}, done.stderr
+
+
+def levels(group: dict[str, Any]) -> list[float]:
+    return [float(run["level"]) for run in group["runs"]]
+
+
+def test_the_greatest_load_and_the_knee_of_a_closed_loop(env: Env, four: Mock) -> None:
+    """Six in flight at four slots wait for half a request: 50 + 70 ms; eight wait for a whole one: 190 ms."""
+    code, group, said = swept(env, four.url, *SHORT, "--slo", "ttft_p95<=150ms")
+    assert (code, group["kind"], group["type"]) == (0, "group", "sweep"), said
+    assert levels(group)[:4] == [1, 2, 4, 8]
+    found = group["greatest_load"]
+    assert 4 <= found["lo"] <= 6
+    assert found["hi"] == found["lo"] + 1
+    assert group["knee"] == pytest.approx(4, rel=0.15)
+    assert [run["order"] for run in group["runs"]] == list(range(len(group["runs"])))
+    assert {run["group"] for run in group["runs"]} == {group["group"]}
+
+
+def test_a_rate_that_piles_up_is_stopped_and_is_too_much(env: Env, four: Mock) -> None:
+    """28 requests a second are served; at 64 they pile up by 36 a second."""
+    begun_s = time.monotonic()
+    options = ("--rate", "16", "--most", "64", "--warmup", "0.4s", "--duration", "20s", "--levels", "64")
+    code, group, said = swept(env, four.url, *SHORT, *options, "--slo", "ttft_p95<=150ms", "--drain", "2s")
+    assert code in (1, 4), said  # a busy machine may limit the generator
+    assert time.monotonic() - begun_s < 20
+    slugs = [finding["slug"] for finding in group["runs"][0]["findings"]]
+    assert "oversaturated" in slugs
+    assert group["greatest_load"] is None
+    assert group["knee"] is None
+
+
+def test_the_greatest_rate(env: Env, four: Mock) -> None:
+    options = ("--rate", "12", "--arrivals", "constant", "--slo", "ttft_p95<=100ms", "--drain", "2s")
+    code, group, said = swept(env, four.url, *SHORT, *options)
+    assert code == 0, said
+    found = group["greatest_load"]
+    assert 18 < found["lo"] < 36
+    assert found["hi"] is None or found["hi"] <= found["lo"] * 1.1 + 0.01
+
+
+def test_levels_by_list_without_a_promise(env: Env, four: Mock) -> None:
+    done = nilo(env, "sweep", four.url, *SHORT, "--levels", "8,1,4", timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert "bends at about 4" in done.stdout
+    rows = [line.split()[0] for line in done.stdout.splitlines() if line.lstrip()[:1].isdigit() and "#" in line]
+    assert rows == ["1", "4", "8"], "from the lowest to the highest"
+
+
+def test_an_interrupted_sweep_is_gone_on_with(env: Env, four: Mock) -> None:
+    command = [sys.executable, "-m", "nilometer", "sweep", four.url, *SHORT, "--levels", "1,2,3", "--json"]
+    with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
+        assert child.stderr is not None
+        for line in child.stderr:
+            if line.startswith("measured") and "2 in flight" in line:
+                break
+        child.send_signal(signal.SIGINT)
+        out, said = child.communicate(timeout=30)
+    assert child.returncode == 130, said
+    first = json.loads(out)
+    assert levels(first) == [1, 2]
+    assert first["runs"][1]["window"]["end_s"] < 1.3
+    code, group, said = swept(env, "--resume", first["group"], "--levels", "1,2,3")
+    assert code == 0, said
+    assert (group["group"], levels(group)) == (first["group"], [1, 2, 3])
+    assert group["runs"][0]["run"] == first["runs"][0]["run"], "what was whole is not repeated"
+    assert group["runs"][1]["run"] != first["runs"][1]["run"], "what was cut short is"
+    shown = nilo(env, "runs", "show", first["group"], "--json")
+    assert levels(json.loads(shown.stdout)) == [1, 2, 3]
+
+
+def test_a_budget_of_time_is_kept(env: Env, four: Mock) -> None:
+    begun_s = time.monotonic()
+    done = nilo(env, "sweep", four.url, *SHORT, "--budget", "6s", "--slo", "ttft_p95<=150ms", timeout=60)
+    assert time.monotonic() - begun_s < 6 + 3  # the start of the program beside it
+    assert done.returncode == 0, done.stderr
+    assert "did not suffice" in " ".join(done.stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        ((), 2, "no target"),
+        (("URL", "--levels", "1,x"), 2, "1,2,4,8"),
+        (("URL", "--levels", "2,2"), 2, "different"),
+        (("URL", "--levels", "1.5"), 2, "whole"),
+        (("URL", "--arrivals", "ramp:1,2,3s"), 2, "shape"),
+        (("URL", "--requests", "5"), 2, "--requests"),
+        (("URL", "--slo", "speed<=1"), 2, "speed"),
+        (("URL", "--resume", "nosuch"), 2, "nosuch"),
+        (("URL", "--most", "x"), 2, "--most"),
+        (("http://127.0.0.1:9",), 3, "refused"),
+    ],
+)
+def test_bad_input_is_one_line_and_the_right_code(
+    env: Env, four: Mock, words: tuple[str, ...], code: int, told: str
+) -> None:
+    done = nilo(env, "sweep", *(four.url if word == "URL" else word for word in words))
+    assert done.returncode == code, done.stderr
+    assert told in done.stderr
+    assert "Traceback" not in done.stderr
