@@ -17,7 +17,7 @@ from nilometer.core.spec import Spec
 from nilometer.net.fetch import Response
 from nilometer.wire.answer import Answer
 from nilometer.wire.dialects import DIALECTS
-from nilometer.wire.outcome import Verdict, is_event_stream, judge
+from nilometer.wire.outcome import Verdict, is_stream, judge
 
 from .probe_courier import Courier, told
 from .probe_facts import Served
@@ -72,7 +72,7 @@ class Talk:
         response = self.courier.send(self.path(terms), data)
         head = response.body[:_HEAD_BYTES]
         content_type = response.headers.get("content-type")
-        streamed = is_event_stream(content_type, head)
+        streamed = is_stream(content_type, head)
         answer = None
         if response.status == 200 and streamed is not None:
             reader = terms.dialect.reader(streamed, False)

@@ -11,7 +11,7 @@ from .ask import Ask, encode
 from .choices import ChoiceTally, Shapes
 from .frame import Frame, HeadFrame, shape
 from .matter import ANSWER, REASONING, Piece
-from .reader import Reader, StreamReader, WholeReader
+from .reader import Reader, reader_of
 
 
 class Function(msgspec.Struct, gc=False):
@@ -105,5 +105,4 @@ def body(ask: Ask) -> bytes:
 
 def reader(event_stream: bool, keep_text: bool) -> Reader:
     """A fresh reader of one response body."""
-    tally = ChatTally(SHAPES, keep_text)
-    return StreamReader(tally) if event_stream else WholeReader(tally)
+    return reader_of(ChatTally(SHAPES, keep_text), event_stream)

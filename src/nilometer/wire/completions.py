@@ -8,7 +8,7 @@ from .ask import Ask, encode
 from .choices import ChoiceTally, Shapes
 from .frame import Frame, HeadFrame, shape
 from .matter import ANSWER, Piece
-from .reader import Reader, StreamReader, WholeReader
+from .reader import Reader, reader_of
 
 
 class Choice(msgspec.Struct, gc=False):
@@ -45,5 +45,4 @@ def body(ask: Ask) -> bytes:
 
 def reader(event_stream: bool, keep_text: bool) -> Reader:
     """A fresh reader of one response body."""
-    tally = CompletionTally(SHAPES, keep_text)
-    return StreamReader(tally) if event_stream else WholeReader(tally)
+    return reader_of(CompletionTally(SHAPES, keep_text), event_stream)

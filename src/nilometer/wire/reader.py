@@ -146,6 +146,11 @@ class StreamReader:
         return self._tally.answer()
 
 
+def reader_of(tally: Tally, event_stream: bool) -> Reader:
+    """The reader of an event stream, or of a whole answer, into this tally."""
+    return StreamReader(tally) if event_stream else WholeReader(tally)
+
+
 class WholeReader:
     """Reads an answer that comes as one JSON object: no matter events, so no TTFT and no TPOT."""
 

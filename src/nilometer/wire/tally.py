@@ -111,7 +111,7 @@ class Tally(ABC):
             finish_reason = finish_reason.get("type")
         native = finish_reason if isinstance(finish_reason, str) else "other"
         self._finished[index] = native
-        if native in FAILED_FINISHES:
+        if native.lower() in FAILED_FINISHES:
             self.fail("stream_error", native)
 
     def name(self, answer_id: object, model: object) -> bool:
@@ -137,7 +137,7 @@ class Tally(ABC):
     def answer(self) -> Answer:
         """All that was counted, with what follows from it."""
         counts, kept = self.counts, self.kept
-        output_tokens, source = self._output_tokens()
+        output_tokens, source = self.output_tokens()
         native = self._finished[min(self._finished)] if self._finished else None
         return Answer(
             finish_reason=normal_finish(native),
@@ -162,7 +162,8 @@ class Tally(ABC):
             usage_seen=counts.seen,
         )
 
-    def _output_tokens(self) -> tuple[int | None, TokenSource]:
+    def output_tokens(self) -> tuple[int | None, TokenSource]:
+        """The output tokens and who counted them."""
         stated = self.counts.output
         if stated == 0 and self.text_bytes:
             self.tokens[:] = [-1] * len(self.tokens)  # a placeholder: text was generated, so it counted nothing
