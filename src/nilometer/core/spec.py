@@ -110,6 +110,8 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     target: str
     model: str | None = None
     api: str = "auto"
+    protocol: dict[str, Any] = {}
+    """What the file says that `api` names, where it names one: the run keeps it, the file may change."""
     stream: bool = True
     probe: bool = True
     slo: str | None = None
@@ -192,6 +194,7 @@ def without_secrets(spec: Spec) -> Spec:
         target=mask_url(spec.target) if "://" in spec.target else spec.target,
         http=http,
         sampling=replace(spec.sampling, extra_body=hide_named(spec.sampling.extra_body)),
+        protocol=hide_named(spec.protocol),
         labels=replace(spec.labels, extra=hide_named(spec.labels.extra)),
     )
 
