@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -153,3 +154,70 @@ def test_a_model_that_stands_in_the_path_must_be_named(env: Env) -> None:
             assert (done.returncode, "Traceback" in done.stderr) == (2, False)
             assert "--model" in done.stderr
     assert server.exchanges == []
+
+
+PAGES = sorted((Path(__file__).parents[2] / "docs" / "how-to").glob("other-protocols*.md"))
+
+
+def said_in(page: Path) -> str:
+    """The protocol file that a page shows."""
+    (block,) = re.findall(r"^```toml\n(.*?)^```$", page.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    return str(block)
+
+
+def reed(path: str, body: dict[str, Any]) -> Any:
+    """The service of the page."""
+    if path != "/v2/reed/say":
+        return None
+    assert body["settings"]["heat"] == 0.0
+    n, prompt = body["settings"]["limit"], speaking.tokens_of(body["query"])
+    if not body["live"]:
+        return speaking.whole({"answer": "mud " * n, "why": "limit", "used": {"in": prompt, "out": n}})
+    events = [{"out": [{"piece": "mud "}], "used": {"in": prompt, "out": i + 1}} for i in range(n)]
+    return speaking.stream([speaking.sse(event) for event in [*events[:-1], {**events[-1], "why": "limit"}]])
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_protocol_of_the_page_measures_its_service(env: Env, page: Path, tmp_path: Path) -> None:
+    assert said_in(page) == said_in(PAGES[0])
+    file = tmp_path / "reed.toml"
+    file.write_text(said_in(page))
+    way = Way(reed, ("--api", str(file), "--model", "reed"), "/v2/reed/say", "/v2/reed/say", str(file))
+    run, records, exchanges = measured({**env, "REED_KEY": "s3cret"}, way, "--api-key-env", "REED_KEY")
+    assert (run["requests"]["ok"], run["spec"]["api"]) == (6, str(file))
+    assert {(record["prompt_tokens"], record["output_tokens"]) for record in records} == {(40, 20)}
+    assert {record["finish_reason"] for record in records} == {"length"}
+    assert all(record["tpot_ms"] == pytest.approx(GAP_MS, abs=1) for record in records)
+    assert {e.path for e in exchanges} == {"/v2/reed/say"}
+    assert {(e.headers["x-reed-key"], e.headers["x-client"]) for e in exchanges} == {("s3cret", "nilometer")}
+    assert "s3cret" not in json.dumps(run)
+    run, records, _ = measured(env, way, "--no-stream")
+    assert (run["requests"]["ok"], {record["output_tokens"] for record in records}) == (6, {20})
+
+
+def test_a_protocol_file_with_a_mistake_is_refused_and_nothing_is_sent(env: Env, tmp_path: Path) -> None:
+    file = tmp_path / "reed.toml"
+    with Replay(speaker(reed)) as server:
+        for text, said in ((said_in(PAGES[0]).replace("finish", "finnish"), "line"), ("path = ", "line")):
+            file.write_text(text)
+            done = nilo(env, "measure", server.url, "--api", str(file), *QUICK)
+            assert (done.returncode, "Traceback" in done.stderr) == (2, False)
+            assert str(file) in done.stderr
+            assert said in done.stderr
+        done = nilo(env, "measure", server.url, "--api", str(tmp_path / "none.toml"), *QUICK)
+        assert (done.returncode, "Traceback" in done.stderr) == (2, False)
+    assert server.exchanges == []
+
+
+def test_a_run_through_a_file_is_repeated_without_it(env: Env, tmp_path: Path) -> None:
+    file = tmp_path / "reed.toml"
+    file.write_text(re.sub(r"\[headers\]\n.*\n", "", said_in(PAGES[0])))
+    words = [word for word in QUICK if word != "--no-archive"]
+    with Replay(speaker(reed)) as server:
+        first = nilo(env, "measure", server.url, "--api", str(file), "--model", "reed", *words, "--json")
+        assert first.returncode in (0, 4), first.stderr
+        file.unlink()
+        run = json.loads(first.stdout)["run"]
+        second = nilo(env, "measure", "--like", run, *words, "--json")
+    assert second.returncode in (0, 4), second.stderr
+    assert json.loads(second.stdout)["requests"]["ok"] == 6
