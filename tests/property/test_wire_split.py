@@ -13,6 +13,7 @@ from typing import Any
 
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from tests.loopback.replay import Reply, case, dialect_of, stems
 
 from nilometer.wire.dialects import DIALECTS
 from nilometer.wire.ndjson import Lines
@@ -329,3 +330,26 @@ def test_any_split_of_lines_reads_the_same(lines: list[bytes], ended: bool, data
     whole, split = (DIALECTS["ollama"].reader(True, True) for _ in range(2))
     assert sum(split.feed(body[a:b]) for a, b in itertools.pairwise(cuts)) == whole.feed(body)
     assert (split.close(), split.tokens) == (whole.close(), whole.tokens)
+
+
+CAPTURES = [case(stem) for stem in stems()]
+SPOTS = st.lists(st.tuples(st.floats(0, 1), st.binary(max_size=3)), max_size=3)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.sampled_from(CAPTURES), st.lists(st.tuples(st.floats(0, 1), st.binary(max_size=3)), max_size=3), st.booleans()
+)
+def test_a_spoilt_capture_raises_nothing_and_keeps_its_counts_together(
+    told: tuple[Reply, dict[str, Any]], spots: list[tuple[float, bytes]], event_stream: bool
+) -> None:
+    reply, expected = told
+    body = bytearray(reply.body)
+    for share, put in spots:
+        at = int(share * len(body))
+        body[at : at + 2] = put
+    reader = DIALECTS[dialect_of(expected)].reader(event_stream, True)
+    events = sum(reader.feed(bytes(body[at : at + 97])) for at in range(0, len(body), 97))
+    answer = reader.close()
+    assert events == len(reader.tokens) == answer.matter_events
+    assert (answer.first_answer is None) or answer.first_answer < events

@@ -75,6 +75,7 @@ class Event(NativeFrame, gc=False):
     item: Item | None = None
     response: State | None = None
     message: object = None
+    timings: object = None
 
 
 _EVENT, _WHOLE = shape(Event), shape(Whole)
@@ -103,6 +104,8 @@ class ResponseTally(NativeTally[Event, Whole]):
             return self._delta(frame.kind, frame.output_index, frame.delta)
         if frame.kind == "response.output_item.added" and frame.item is not None and frame.item.name:
             return self.call(0, frame.output_index, frame.item.name, "")
+        if frame.timings is not None:
+            self.timings = frame.timings
         if frame.kind in _STATES and frame.response is not None:
             self._state(frame.response)
         return 0

@@ -182,6 +182,7 @@ def test_without_a_table_for_them_answers_of_a_kind_are_not_asked_for() -> None:
         ('text = "out.*.text"', 'text = "out..text"', "at `$.stream.text` (at line 19)"),
         ('limit = "{max_tokens}"', 'limit = "{max_token}"', "{max_token}, known are model, prompt"),
         ("/v2/{model}/", "/v2/{prompt}/", "{prompt}, known are model - at `$.path` (at line 2)"),
+        ("/generate", "/generate?api_key=s3cret", "Expected no key in it"),
         ("{prompt}", "prompt", "Expected {prompt} in it - at `$.body` (at line 8)"),
         ('finish = "out.0.why"', "", "Expected finish, end or end_mark - at `$.stream` (at line 18)"),
         ("X-Reed-Key: Token {key}", "X-Reed-Key", "Expected the form `Header: {key}` - at `$.key_header` (at line 3)"),

@@ -55,6 +55,12 @@ def test_a_summary_shows_thoughts_but_hides_those_that_are_counted() -> None:
         assert (answer.hidden_tokens, answer.reasoning, answer.reasoning_tokens) == (hidden, "a", 7)
 
 
+def test_what_a_server_says_of_its_own_time_is_kept() -> None:
+    response = {"status": "completed"}
+    answer, _ = answered(event("response.completed", response=response, timings={"predicted_ms": 3.5}))
+    assert answer.server == {"predicted_ms": 3.5}
+
+
 def test_details_may_be_null() -> None:
     usage = {"input_tokens": 3, "output_tokens": 9, "input_tokens_details": None, "output_tokens_details": None}
     answer, _ = answered(ended(usage=usage))
