@@ -13,10 +13,6 @@ import msgspec
 from nilometer.core.errors import SpecError
 from nilometer.core.secrets import SHOWN, named_in
 from nilometer.core.spec import Load, Spec, from_toml, from_tree, to_tree
-from nilometer.net.endpoint import parse
-from nilometer.wire import custom
-from nilometer.wire.dialect import BEARER, Key
-from nilometer.wire.dialects import DIALECTS, spoken
 
 from .values import HEADER, LABEL, LIMITS, RAMP, SECONDS, SHARE
 
@@ -59,7 +55,10 @@ _AT = {
 """Option -> where its value stands in the Spec."""
 
 API = click.option(
-    "--api", metavar="NAME", help=f"auto, {', '.join(DIALECTS)}, or a FILE.toml with your own.  [default: auto]"
+    "--api",
+    metavar="NAME",
+    help="auto, chat, completions, responses, ollama, tgi, llamacpp, anthropic, gemini, embeddings, rerank, "
+    "or a FILE.toml with your own.  [default: auto]",
 )
 INSECURE = click.option("--insecure/--no-insecure", default=None, help="Accept any TLS certificate.")
 
@@ -153,6 +152,8 @@ def _take_protocol(tree: dict[str, Any], *, anew: bool) -> None:
         tree.pop("protocol", None)
     if not str(api).endswith(".toml") or tree.get("protocol"):
         return
+    from nilometer.wire import custom
+
     protocol = custom.to_tree(custom.from_toml(_text(api), api))
     headers = tree.setdefault("http", {}).setdefault("headers", {})
     for name, value in protocol.pop("headers", {}).items():
@@ -287,8 +288,12 @@ def headers_given(spec: Spec, given: dict[str, Any], environment: Mapping[str, s
     return tuple(headers.items())
 
 
-def _key_header(spec: Spec) -> Key:
-    """The header that the target's API wants its key in."""
+def _key_header(spec: Spec) -> tuple[str, str]:
+    """The header that the target's API wants its key in, and what stands before the key."""
+    from nilometer.net.endpoint import parse
+    from nilometer.wire.dialect import BEARER, Key
+    from nilometer.wire.dialects import DIALECTS, spoken
+
     if spec.protocol or spec.api in DIALECTS:
         own = spoken(spec.api, spec.protocol).key
         if own != BEARER:
