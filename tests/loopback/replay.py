@@ -17,7 +17,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-CASES = Path(__file__).parent.parent / "cases"
+TESTS = Path(__file__).parent.parent
+CASES = TESTS / "cases"
+STREAMS = (CASES / "sse", TESTS / "captures" / "dialects")
+"""Bodies with their schedules and what is expected of them."""
 NS_PER_MS = 1_000_000
 
 Framing = Literal["chunked", "length", "close", "raw"]
@@ -90,10 +93,28 @@ class Exchange:
     """Just before the last bytes left."""
 
 
+def stems() -> list[str]:
+    """The names of all stream cases."""
+    found = (path for folder in STREAMS for path in folder.glob("*.expected.json"))
+    return sorted(path.name.removesuffix(".expected.json") for path in found)
+
+
+def dialect_of(expected: dict[str, Any]) -> str:
+    """The dialect of a stream case: as it says, else by where it was asked."""
+    named = {
+        "/v1/chat/completions": "chat",
+        "/api/chat": "ollama",
+        "/generate_stream": "tgi",
+        "/v1/messages": "anthropic",
+    }
+    return str(expected.get("dialect") or named[expected["endpoint"]])
+
+
 def case(stem: str, framing: Framing = "chunked", ending: Ending = "eof") -> tuple[Reply, dict[str, Any]]:
-    """A stream case of tests/cases/sse: the reply that obeys its schedule, and what is expected of it."""
-    expected: dict[str, Any] = json.loads((CASES / "sse" / f"{stem}.expected.json").read_text("utf-8"))
-    (body_file,) = (path for path in (CASES / "sse").glob(f"{stem}.*") if not path.name.endswith(".expected.json"))
+    """A stream case: the reply that obeys its schedule, and what is expected of it."""
+    (told,) = (path for folder in STREAMS if (path := folder / f"{stem}.expected.json").exists())
+    expected: dict[str, Any] = json.loads(told.read_text("utf-8"))
+    (body_file,) = (path for path in told.parent.glob(f"{stem}.*") if path != told)
     schedule = tuple((float(ms), int(size)) for ms, size in expected["schedule_ms_bytes"])
     assert sum(size for _, size in schedule) == body_file.stat().st_size, stem
     reply = Reply(

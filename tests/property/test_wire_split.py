@@ -13,8 +13,10 @@ from typing import Any
 
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from tests.loopback.replay import Reply, case, dialect_of, stems
 
 from nilometer.wire.dialects import DIALECTS
+from nilometer.wire.ndjson import Lines
 from nilometer.wire.sse import EventStream
 
 TEXTS = st.sampled_from(
@@ -286,10 +288,68 @@ def test_the_parser_agrees_with_the_oracle(tokens: list[bytes], data: st.DataObj
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.lists(st.binary(max_size=60), max_size=10), st.sampled_from(["chat", "completions"]), st.booleans())
+@given(st.lists(st.binary(max_size=60), max_size=10), st.sampled_from(sorted(DIALECTS)), st.booleans())
 def test_garbage_raises_nothing(chunks: list[bytes], dialect: str, event_stream: bool) -> None:
     reader = DIALECTS[dialect].reader(event_stream, True)
     for chunk in chunks:
         reader.feed(b"data: " + chunk + b"\n\n" if chunk.startswith(b"0") else chunk)
     answer = reader.close()
     assert answer.fault is None or answer.fault.detail is None or len(answer.fault.detail.encode()) <= 200
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.sampled_from([b'{"a":1}', b"{", b"x", b"\n", b"\n", b"\r\n", b"\xef\xbb\xbf", b" "])), st.data())
+def test_lines_are_the_same_however_they_are_split(parts: list[bytes], data: st.DataObject) -> None:
+    body = b"".join(parts)
+    cuts = sorted({0, len(body), *data.draw(st.lists(st.integers(0, len(body))))})
+    whole, split = Lines(), Lines()
+    assert [line for a, b in itertools.pairwise(cuts) for line in split.feed(body[a:b])] == whole.feed(body)
+    assert split.rest == whole.rest
+    *ended, _ = body.split(b"\n")
+    assert len(Lines().feed(body)) <= len(ended)
+
+
+LINE = st.sampled_from(
+    [
+        b'{"message":{"content":"a"},"done":false}',
+        b'{"message":{"content":"\xe6\xb2\xb3","thinking":"b"},"done":false}',
+        b'{"message":{"content":""},"done":true,"eval_count":2}',
+        b'{"error":"no"}',
+        b'{\n"done":true}',
+        b"{broken",
+        b"",
+    ]
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(LINE), st.booleans(), st.data())
+def test_any_split_of_lines_reads_the_same(lines: list[bytes], ended: bool, data: st.DataObject) -> None:
+    body = b"\n".join(lines) + (b"\n" if ended else b"")
+    cuts = sorted({0, len(body), *data.draw(st.lists(st.integers(0, len(body))))})
+    whole, split = (DIALECTS["ollama"].reader(True, True) for _ in range(2))
+    assert sum(split.feed(body[a:b]) for a, b in itertools.pairwise(cuts)) == whole.feed(body)
+    assert (split.close(), split.tokens) == (whole.close(), whole.tokens)
+
+
+CAPTURES = [case(stem) for stem in stems()]
+SPOTS = st.lists(st.tuples(st.floats(0, 1), st.binary(max_size=3)), max_size=3)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.sampled_from(CAPTURES), st.lists(st.tuples(st.floats(0, 1), st.binary(max_size=3)), max_size=3), st.booleans()
+)
+def test_a_spoilt_capture_raises_nothing_and_keeps_its_counts_together(
+    told: tuple[Reply, dict[str, Any]], spots: list[tuple[float, bytes]], event_stream: bool
+) -> None:
+    reply, expected = told
+    body = bytearray(reply.body)
+    for share, put in spots:
+        at = int(share * len(body))
+        body[at : at + 2] = put
+    reader = DIALECTS[dialect_of(expected)].reader(event_stream, True)
+    events = sum(reader.feed(bytes(body[at : at + 97])) for at in range(0, len(body), 97))
+    answer = reader.close()
+    assert events == len(reader.tokens) == answer.matter_events
+    assert (answer.first_answer is None) or answer.first_answer < events

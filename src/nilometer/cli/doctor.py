@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .session import Session, shared_options
-from .spec_options import INSECURE, headers_given, resolve, without_header_values
+from .spec_options import API, INSECURE, headers_given, resolve, without_header_values
 from .values import HEADER
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ _MARKS = {"ok": "ok  ", "warn": "warn", "fail": "FAIL", "skipped": "-   "}
 @click.command()
 @click.argument("target", required=False)
 @click.option("--model", help="Model name; asked from the server where it serves one.")
-@click.option("--api", metavar="NAME", help="auto, chat or completions.  [default: auto]")
+@API
 @click.option("--header", "headers", type=HEADER, multiple=True, help="Header K:V; may repeat.")
 @click.option("--api-key-env", metavar="NAME", help="Variable that holds the API key.")
 @click.option("--proxy", metavar="URL", help="HTTP proxy; proxy variables are ignored unless given.")

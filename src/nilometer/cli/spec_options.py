@@ -54,6 +54,12 @@ _AT = {
 }
 """Option -> where its value stands in the Spec."""
 
+API = click.option(
+    "--api",
+    metavar="NAME",
+    help="auto, chat, completions, responses, ollama, tgi, llamacpp, anthropic, gemini, embeddings, rerank, "
+    "or a FILE.toml with your own.  [default: auto]",
+)
 INSECURE = click.option("--insecure/--no-insecure", default=None, help="Accept any TLS certificate.")
 
 GUIDE = {"warmup_s": 60.0, "duration_s": 180.0, "window": "guide"}
@@ -85,7 +91,7 @@ _OPTIONS = (
     click.option(
         "--stream/--no-stream", default=None, help="Streams, or whole answers without TTFT and TPOT.  [default: stream]"
     ),
-    click.option("--api", metavar="NAME", help="auto, chat or completions.  [default: auto]"),
+    API,
     click.option("--temperature", metavar="T", help='Sampling temperature, or "none" to leave it out.  [default: 0]'),
     click.option("--top-p", type=click.FloatRange(0, 1), help="Nucleus sampling."),
     click.option("--seed", type=int, help="The server's sampling seed."),
@@ -131,6 +137,7 @@ def resolve(target: str, given: dict[str, Any], base: Spec | None = None) -> Spe
     if base is not None and target and not target.endswith(".toml"):
         tree["target"] = target
     _lay_over(tree, given)
+    _take_protocol(tree, anew=given.get("api") is not None)
     load = tree.setdefault("load", {})
     _choose_loop(load, given)
     spec = from_tree(tree, "options")
@@ -138,9 +145,30 @@ def resolve(target: str, given: dict[str, Any], base: Spec | None = None) -> Spe
     return spec
 
 
+def _take_protocol(tree: dict[str, Any], *, anew: bool) -> None:
+    """What the file says that `api` names, put beside it; its headers among the others, which are kept apart."""
+    api = tree.get("api", "auto")
+    if anew:
+        tree.pop("protocol", None)
+    if not str(api).endswith(".toml") or tree.get("protocol"):
+        return
+    from nilometer.wire import custom
+
+    protocol = custom.to_tree(custom.from_toml(_text(api), api))
+    headers = tree.setdefault("http", {}).setdefault("headers", {})
+    for name, value in protocol.pop("headers", {}).items():
+        headers.setdefault(name, value)
+    tree["protocol"] = protocol
+
+
 def _refuse_masked(spec: Spec) -> None:
     """What was kept as `***` cannot be sent again: slug `value_masked`. Headers are looked at where they are read."""
-    places = {"TARGET": spec.target, "--proxy": spec.http.proxy or "", "--extra-body": spec.sampling.extra_body}
+    places = {
+        "TARGET": spec.target,
+        "--proxy": spec.http.proxy or "",
+        "--extra-body": spec.sampling.extra_body,
+        "--api": spec.protocol,
+    }
     where = next((name for name, value in places.items() if SHOWN in _texts_of(value)), None)
     if where is not None:
         raise SpecError("value_masked", where=where)
@@ -255,8 +283,23 @@ def headers_given(spec: Spec, given: dict[str, Any], environment: Mapping[str, s
         key = environment.get(spec.http.api_key_env)
         if key is None:
             raise SpecError("api_key_missing", variable=spec.http.api_key_env)
-        headers["Authorization"] = f"Bearer {key}"
+        header, before = _key_header(spec)
+        headers[header] = before + key
     return tuple(headers.items())
+
+
+def _key_header(spec: Spec) -> tuple[str, str]:
+    """The header that the target's API wants its key in, and what stands before the key."""
+    from nilometer.net.endpoint import parse
+    from nilometer.wire.dialect import BEARER, Key
+    from nilometer.wire.dialects import DIALECTS, spoken
+
+    if spec.protocol or spec.api in DIALECTS:
+        own = spoken(spec.api, spec.protocol).key
+        if own != BEARER:
+            return own
+    azure = "://" in spec.target and parse(spec.target).is_azure_deployment
+    return Key("api-key") if azure else BEARER
 
 
 def without_header_values(spec: Spec) -> Spec:

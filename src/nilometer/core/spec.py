@@ -6,8 +6,6 @@ variable.
 
 from __future__ import annotations
 
-import re
-import tomllib
 from typing import Any, Literal
 
 import msgspec
@@ -15,6 +13,7 @@ import tomli_w
 
 from .errors import SpecError
 from .secrets import SHOWN, hide_named, mask_url
+from .toml import located, parsed, refusal, typed
 
 Limit = float | Literal["none"]
 
@@ -111,6 +110,8 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     target: str
     model: str | None = None
     api: str = "auto"
+    protocol: dict[str, Any] = {}
+    """What the file says that `api` names, where it names one: the run keeps it, the file may change."""
     stream: bool = True
     probe: bool = True
     slo: str | None = None
@@ -145,32 +146,21 @@ _BOUNDS: dict[str, tuple[float, float]] = {
 
 def from_toml(text: str, source: str = "spec") -> Spec:
     """Read a Spec. Refuses with file, line and key path: slugs `toml_invalid` and `toml_key`."""
-    try:
-        tree = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as fault:
-        raise SpecError("toml_invalid", file=source, detail=str(fault)) from None
+    tree = parsed(text, source)
     try:
         return from_tree(tree, source)
     except SpecError as fault:
-        detail = str(fault.params["detail"])
-        line = _line_of(text, _path_in(detail))
-        if line is None:
-            raise
-        raise SpecError("toml_key", file=source, detail=f"{detail} (at line {line})") from None
+        raise located(fault, text) from None
 
 
 def from_tree(tree: dict[str, Any], source: str = "spec") -> Spec:
     """The same from an already parsed tree: refuses with the key's path, slug `toml_key`."""
-    try:
-        spec = msgspec.convert(tree, Spec)
-    except msgspec.ValidationError as fault:
-        raise SpecError("toml_key", file=source, detail=str(fault)) from None
+    spec = typed(tree, Spec, source)
     for path, (least, greatest) in _BOUNDS.items():
         section, _, name = path.partition(".")
         value = getattr(getattr(spec, section), name)
         if isinstance(value, int | float) and not least <= value <= greatest:
-            detail = f"Expected {least:g} to {greatest:g}, got {value} - at `$.{path}`"
-            raise SpecError("toml_key", file=source, detail=detail)
+            raise refusal(source, f"Expected {least:g} to {greatest:g}, got {value}", path)
     return spec
 
 
@@ -204,6 +194,7 @@ def without_secrets(spec: Spec) -> Spec:
         target=mask_url(spec.target) if "://" in spec.target else spec.target,
         http=http,
         sampling=replace(spec.sampling, extra_body=hide_named(spec.sampling.extra_body)),
+        protocol=hide_named(spec.protocol),
         labels=replace(spec.labels, extra=hide_named(spec.labels.extra)),
     )
 
@@ -223,38 +214,3 @@ def _refuse_null(value: Any, path: str) -> None:
     if isinstance(value, list):
         for i, item in enumerate(value):
             _refuse_null(item, f"{path}[{i}]")
-
-
-_AT = re.compile(r" - at `\$\.?([^`]*)`")
-_UNKNOWN = re.compile(r"unknown field `([^`]*)`")
-_TABLE = re.compile(r"\s*\[\s*([^\[\]]+?)\s*\]")
-_KEY = re.compile(r"\s*([\w.\"'-]+)\s*=")
-
-
-def _path_in(detail: str) -> list[str]:
-    """The keys that lead to what a refusal is about."""
-    at, unknown = _AT.search(detail), _UNKNOWN.search(detail)
-    path = [key.partition("[")[0] for key in at[1].split(".") if key] if at else []
-    return [*path, unknown[1]] if unknown else path
-
-
-def _line_of(text: str, path: list[str]) -> int | None:
-    """The line that sets the key at `path`, or what it lies in; None where no line names any of it."""
-    table: list[str] = []
-    nearest = None
-    for number, line in enumerate(text.splitlines(), 1):
-        if found := _TABLE.match(line):
-            table = here = _keys(found[1])
-        elif found := _KEY.match(line):
-            here = [*table, *_keys(found[1])]
-        else:
-            continue
-        if here == path:
-            return number
-        if here == path[: len(here)]:
-            nearest = number
-    return nearest
-
-
-def _keys(dotted: str) -> list[str]:
-    return [key.strip().strip("\"'") for key in dotted.split(".")]

@@ -96,6 +96,11 @@ def _cache_type(attribute: str) -> Setter:
     return set_type
 
 
+def _pooling(params: Any, word: str) -> None:
+    kinds = type(params.pooling_type)
+    params.pooling_type = getattr(kinds, f"LLAMA_POOLING_TYPE_{word.upper()}")
+
+
 def _timeout(params: Any, word: str) -> None:
     params.timeout_read = params.timeout_write = int(word)
 
@@ -138,6 +143,7 @@ WITH_VALUE: dict[str, Setter] = {
     "--slot-prompt-similarity": _fraction("slot_prompt_similarity"),
     "-to": _timeout,
     "--timeout": _timeout,
+    "--pooling": _pooling,
     "-lv": _whole("verbosity"),
     "--verbosity": _whole("verbosity"),
 }
@@ -151,6 +157,8 @@ SWITCHES: dict[str, Setter] = {
     "--no-cache-prompt": _fixed("cache_prompt", False),
     "--kv-unified": _fixed("kv_unified", True),
     "--no-kv-unified": _fixed("kv_unified", False),
+    "--embedding": _fixed("embedding", True),
+    "--embeddings": _fixed("embedding", True),
     "--metrics": _fixed("endpoint_metrics", True),
     "--slots": _fixed("endpoint_slots", True),
     "--no-slots": _fixed("endpoint_slots", False),

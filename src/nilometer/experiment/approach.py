@@ -16,9 +16,11 @@ from nilometer.core.record import Call
 from nilometer.core.secrets import named_in
 from nilometer.core.spec import Spec, without_secrets
 from nilometer.load.probe import ProbeResult, Step, probe, unprobed
+from nilometer.load.probe_talk import apis
 from nilometer.net.endpoint import Endpoint, parse
 from nilometer.net.mask import Mask, in_headers, secrets_in
 from nilometer.net.route import resolve
+from nilometer.wire.dialects import spoken
 from nilometer.workload import lengths
 from nilometer.workload.lengths import Distribution
 from nilometer.workload.plan import calls
@@ -59,6 +61,7 @@ def approach(spec: Spec, headers: Headers, *, address: str, salt: str, on_step: 
     inputs, outputs = length_mix(spec.prompts.input_tokens), length_mix(spec.prompts.output_tokens)
     if endpoint.authorization and "authorization" not in {name.lower() for name, _ in headers}:
         headers = (*headers, ("Authorization", endpoint.authorization))
+    headers = _with_dialects(spec, headers)
     route = resolve(endpoint, insecure=spec.http.insecure, proxy=spec.http.proxy)
     secrets = _secrets(spec, headers, address)
     with _masked(Mask(secrets)) as mask:
@@ -74,6 +77,7 @@ def approach(spec: Spec, headers: Headers, *, address: str, salt: str, on_step: 
         body=found.bodies(spec),
         host=endpoint.host_header,
         target=route.target(found.path),
+        method=found.terms.dialect.method,
         headers=headers,
         salt=salt,
         input_tokens=inputs,
@@ -101,7 +105,21 @@ def approach(spec: Spec, headers: Headers, *, address: str, salt: str, on_step: 
 def _secrets(spec: Spec, headers: Headers, address: str) -> tuple[str, ...]:
     """All that this run sends and nobody else may read."""
     proxy = secrets_in(spec.http.proxy) if spec.http.proxy else set()
-    return tuple(sorted({*in_headers(headers), *secrets_in(address), *proxy, *named_in(spec.sampling.extra_body)}))
+    return tuple(sorted({*in_headers(headers), *secrets_in(address), *proxy, *_named(spec)}))
+
+
+def _named(spec: Spec) -> set[str]:
+    return {*named_in(spec.sampling.extra_body), *named_in(spec.protocol)}
+
+
+def _with_dialects(spec: Spec, headers: Headers) -> Headers:
+    """The headers given, before them those that the dialect asks for and that were not given."""
+    if spec.api == "auto":
+        return headers
+    given = {name.lower() for name, _ in headers}
+    (api,) = apis(spec)
+    own = spoken(api, spec.protocol).headers
+    return (*((name, value) for name, value in own if name.lower() not in given), *headers)
 
 
 @contextmanager
@@ -116,7 +134,8 @@ def _masked(mask: Mask) -> Iterator[Mask]:
 
 def _resolved(spec: Spec, found: ProbeResult) -> Spec:
     """The spec with what the probe chose, as it is stored: --like then asks for the same."""
-    return msgspec.structs.replace(without_secrets(spec), api=found.api, model=found.terms.model)
+    stream = found.terms.dialect.asks_stream(spec.stream)
+    return msgspec.structs.replace(without_secrets(spec), api=found.api, model=found.terms.model, stream=stream)
 
 
 def length_mix(text: str) -> Distribution:

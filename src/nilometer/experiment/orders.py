@@ -47,6 +47,7 @@ def orders(spec: Spec, way: Way, shares: list[Share], *, keep_text: bool) -> lis
         Order(
             target=way.address,
             dialect=way.api,
+            protocol=spec.protocol,
             journal=str(share.journal),
             counters=str(share.counters),
             worker=i,

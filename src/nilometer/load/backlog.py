@@ -14,7 +14,7 @@ from typing import Protocol
 
 from nilometer.core.record import Record
 from nilometer.net.mask import Mask
-from nilometer.wire.dialects import DIALECTS
+from nilometer.wire.dialects import spoken
 
 from .digest import Digest
 from .exchange import Exchange
@@ -44,7 +44,7 @@ class Backlog:
         self, host: Timers, order: Order, write: Callable[[Record], None], on_fault: Callable[[OSError], None]
     ) -> None:
         self._host = host
-        self._dialect = DIALECTS[order.dialect]
+        self._dialect = spoken(order.dialect, order.protocol)
         self._keep_text = order.keep_text
         self._mask = Mask(order.secrets)
         self._worker = order.worker

@@ -14,7 +14,7 @@ from nilometer.net.connection import NO_STAMP
 from nilometer.net.mask import Mask
 from nilometer.wire.answer import Answer, Scalar
 from nilometer.wire.dialects import Dialect
-from nilometer.wire.outcome import is_event_stream, judge
+from nilometer.wire.outcome import is_stream, judge
 from nilometer.wire.reader import Reader
 
 from .exchange import Exchange
@@ -63,7 +63,7 @@ class Digest:
     def _look(self) -> None:
         """See by the first bytes what this is."""
         self._head = _head(self._exchange.pieces)
-        self._stream = is_event_stream(self._exchange.headers.get("content-type"), self._head)
+        self._stream = is_stream(self._exchange.headers.get("content-type"), self._head, lines=self._dialect.lines)
 
     def _begin(self) -> None:
         """Choose the reader once enough has come to tell; of what nothing can read only the head is kept."""
@@ -109,7 +109,7 @@ class Digest:
 
     @property
     def streams(self) -> bool:
-        """Whether the response is an event stream, or may still turn out to be one."""
+        """Whether the response is a stream, or may still turn out to be one."""
         return self._accepted and self._stream is not False
 
     @property
@@ -209,6 +209,7 @@ class Digest:
             head=self._head,
             answer=answer,
             whole=x.ending in ("whole", "closed"),
+            lines=self._dialect.lines,
         )
         if x.ending == "closed" and self._accepted and self._broken_off(verdict.error):
             return "incomplete", None, None  # nobody said how long it would be: it was closed before its end

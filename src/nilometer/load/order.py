@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import struct
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -29,6 +29,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
 
     target: str
     dialect: str
+    protocol: dict[str, Any] = {}
     journal: str
     counters: str
     worker: int = 0

@@ -22,9 +22,9 @@ from nilometer.workload.plan import check, maker_of
 from nilometer.workload.ruler import Ruler
 
 from .probe_courier import Courier
-from .probe_facts import choose, facts, served
+from .probe_facts import choose, facts, served_by
 from .probe_length import SAMPLE, Trial, ask, attempt, counter, measure, read_corpus, template_tokens
-from .probe_talk import FEW_TOKENS, Settled, Talk, apis, open_talk, settle
+from .probe_talk import FEW_TOKENS, Settled, Talk, apis, open_talk, path_of, settle
 from .probe_terms import Terms, bodies, body, wanted_length_fields
 
 READY_S = 60.0
@@ -90,14 +90,15 @@ def probe(
     apis(spec)
     courier = courier or Courier(endpoint, spec.http, headers, timeout_s=timeout_s, ready_s=ready_s)
     on_step("reach")
-    there = served(courier)
+    there = served_by(courier, spec.api, bool(spec.protocol))
     name = choose(spec.model, there)
     on_step("ask")
     opened = open_talk(courier, spec, there, name)
-    talk = opened.talk
+    talk, there, name = opened.talk, opened.there, opened.terms.model
     settled = settle(talk, opened.terms)
     engine, model = facts(courier, there, name)
-    keeps = courier.keeps(talk.path(settled.terms), body(spec, settled.terms, SAMPLE, FEW_TOKENS, stream=spec.stream))
+    asked = body(spec, settled.terms, SAMPLE, FEW_TOKENS, stream=spec.stream)
+    keeps = courier.keeps(talk.path(settled.terms), asked, settled.terms.dialect.method)
     on_step("lengths")
     found = _lengths(talk, settled.terms, inputs, outputs, engine.context_tokens)
     per_token_s = _per_token_s(settled, found.short_s)
@@ -156,16 +157,16 @@ def _lengths(
 
 def unprobed(endpoint: Endpoint, spec: Spec) -> ProbeResult:
     """What is assumed where nothing may be sent but the load: the spec's words as they are, lengths from characters."""
-    terms = Terms(
-        api=apis(spec)[0],
-        model=spec.model,
-        include_usage=spec.stream,
-        length_fields=wanted_length_fields(spec),
+    terms = Terms(api=apis(spec)[0], model=spec.model, protocol=spec.protocol)
+    terms = msgspec.structs.replace(
+        terms,
+        include_usage=spec.stream and terms.dialect.asks_usage,
+        length_fields=wanted_length_fields(spec, terms.dialect),
     )
     estimated = Finding(slug="input_length_estimated", kind="validity", severity="medium")
     return ProbeResult(
         terms=terms,
-        path=endpoint.path(terms.dialect.path),
+        path=path_of(endpoint, terms, stream=spec.stream, below_v1=endpoint.below_v1),
         ruler=ruler.estimated(read_corpus(spec.prompts.text)),
         model=ModelFacts(id=spec.model),
         findings=(estimated,),
@@ -174,6 +175,8 @@ def unprobed(endpoint: Endpoint, spec: Spec) -> ProbeResult:
 
 def _per_token_s(settled: Settled, short_s: float) -> float | None:
     """Time of one more output token, from an answer of some tokens and one of a single token; None if not apart."""
+    if settled.reply.answer is not None and settled.reply.answer.token_source == "none":
+        return None  # nothing is generated
     answer, took_s = settled.reply.answer, settled.reply.response.elapsed_ns / NS_PER_S
     tokens = FEW_TOKENS if answer is None or answer.output_tokens is None else answer.output_tokens
     return (took_s - short_s) / (tokens - 1) if tokens > 1 and took_s > short_s else None

@@ -56,16 +56,16 @@ class Courier:
         self._fetch = fetch
         self._wait = wait
 
-    def send(self, path: str, body: bytes | None = None) -> Response:
-        """GET, or POST with a body. Any answer but a refusal of ourselves is handed back, also 400, 404 and 500.
+    def send(self, path: str, body: bytes | None = None, method: str = "POST") -> Response:
+        """GET, or `method` with a body. Any answer but a refusal of ourselves is handed back, also 400, 404 and 500.
 
         Raises TargetError: `unauthorised`, `redirected`, `target_busy` after waiting, `proxy_refused`, `scheme_wrong`,
         and those of `fetch`.
         """
-        response = self._once(path, body) if self.requests else self._first(path, body)
+        response = self._once(path, body, method) if self.requests else self._first(path, body, method)
         while response.status in BUSY:
             self._pause(path, response)
-            response = self._once(path, body)
+            response = self._once(path, body, method)
         if response.status == PROXY_REFUSES and self._http.proxy:
             proxy, url = mask_url(self._http.proxy), mask_url(self.endpoint.url(path))
             raise TargetError("proxy_refused", proxy=proxy, url=url, status=response.status, detail=told(response))
@@ -84,10 +84,10 @@ class Courier:
             return None
         return response if response.status == 200 else None
 
-    def keeps(self, path: str, body: bytes) -> bool | None:
+    def keeps(self, path: str, body: bytes, method: str = "POST") -> bool | None:
         """Whether the server keeps a connection after such a request; None where it did not answer it."""
         try:
-            response = self._once(path, body, linger_s=LINGER_S)
+            response = self._once(path, body, method, linger_s=LINGER_S)
         except TargetError:
             return None
         return response.kept if response.status == 200 else None
@@ -96,14 +96,14 @@ class Courier:
         """The address of `path`, and the proxy before it, as they may be printed."""
         return shown_through(self.endpoint.url(path), self._http.proxy)
 
-    def _once(self, path: str, body: bytes | None, **more: float) -> Response:
+    def _once(self, path: str, body: bytes | None, method: str = "POST", **more: float) -> Response:
         self.requests += 1
         headers = {"Accept": "*/*", **self._headers}
         if body is not None:
             headers["Content-Type"] = "application/json"
         return self._fetch(
             self.endpoint.url(path),
-            method="GET" if body is None else "POST",
+            method="GET" if body is None else method,
             headers=headers,
             body=body,
             timeout_s=min(self._timeout_s, GLANCE_S) if body is None else self._timeout_s,
@@ -112,10 +112,10 @@ class Courier:
             **more,
         )
 
-    def _first(self, path: str, body: bytes | None) -> Response:
+    def _first(self, path: str, body: bytes | None, method: str) -> Response:
         """The first words with a target, which may be in the wrong one of http and https: then `scheme_wrong`."""
         try:
-            response = self._once(path, body)
+            response = self._once(path, body, method)
         except TargetError as fault:
             if fault.slug in _MUTE:
                 self._refuse_scheme(path)

@@ -6,13 +6,15 @@ Read as far as it is there; what is not said is None, never guessed.
 from __future__ import annotations
 
 import fnmatch
-from typing import TypeVar
+from collections.abc import Iterable
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
 from nilometer.core.environment import EngineFacts, ModelFacts
 from nilometer.core.errors import SpecError, TargetError
 from nilometer.net.fetch import Response
+from nilometer.wire.dialects import DIALECTS
 
 from .probe_courier import Courier, told
 
@@ -58,11 +60,67 @@ class _Version(msgspec.Struct, frozen=True):
     version: str | None = None
 
 
+class _Tag(msgspec.Struct, frozen=True):
+    name: str
+
+
+class _Tags(msgspec.Struct, frozen=True):
+    """Ollama's list."""
+
+    models: list[_Tag]
+
+    @property
+    def rows(self) -> tuple[Model, ...]:
+        return tuple(Model(tag.name, [tag.name.removesuffix(":latest")]) for tag in self.models)
+
+
+class _Info(msgspec.Struct, frozen=True):
+    """What text-generation-inference says of itself."""
+
+    model_id: str
+    max_total_tokens: int | None = None
+
+    @property
+    def rows(self) -> tuple[Model, ...]:
+        return (Model(self.model_id, max_model_len=self.max_total_tokens),)
+
+
+class _Settings(msgspec.Struct, frozen=True):
+    """What llama.cpp says of itself."""
+
+    default_generation_settings: dict[str, object]
+
+    @property
+    def rows(self) -> tuple[Model, ...]:
+        return ()
+
+
+class Page(NamedTuple):
+    """By what page a server with an API of its own is known, and what stands on it."""
+
+    path: str
+    shape: type[_Tags | _Info | _Settings]
+    engine: str
+
+
+PAGES = {
+    "ollama": Page("/api/tags", _Tags, "ollama"),
+    "tgi": Page("/info", _Info, "tgi"),
+    "llamacpp": Page("/props", _Settings, "llama.cpp"),
+}
+"""API -> its page."""
+
+
 class Served(msgspec.Struct, frozen=True, kw_only=True):
-    """The model list, where one was found, and on which side of `/v1` it was: None = nowhere."""
+    """The model list, where one was found, and on which side of `/v1` it was: None = nowhere.
+
+    `api` and `engine` are known where the server has an API of its own and told so.
+    """
 
     models: tuple[Model, ...] = ()
     below_v1: bool | None = None
+    api: str | None = None
+    engine: str | None = None
     server_header: str | None = None
 
     @property
@@ -98,6 +156,26 @@ def served(courier: Courier) -> Served:
     return Served(server_header=header)
 
 
+def served_by(courier: Courier, api: str, protocol: bool) -> Served:
+    """What is served, asked where the API keeps it; nothing is asked of an API that keeps no list."""
+    if api in PAGES:
+        return served_natively(courier, (api,)) or Served()
+    if protocol or (api in DIALECTS and DIALECTS[api].base == "root"):
+        return Served()
+    return served(courier)
+
+
+def served_natively(courier: Courier, names: Iterable[str] = tuple(PAGES)) -> Served | None:
+    """What a server tells on a page of its own, the first of these APIs' that is there; nothing is generated for it."""
+    for api in names:
+        page = PAGES[api]
+        response = courier.try_(courier.endpoint.root(page.path))
+        told = _decoded(response, page.shape) if response else None
+        if told is not None:
+            return Served(models=told.rows, api=api, engine=page.engine)
+    return None
+
+
 def _models(response: Response) -> tuple[Model, ...] | None:
     if response.status != 200:
         return None
@@ -121,7 +199,7 @@ def choose(asked: str | None, there: Served) -> str | None:
 def facts(courier: Courier, there: Served, model: str | None) -> tuple[EngineFacts, ModelFacts]:
     """Engine and model, from the list, the Server header, llama.cpp's /props and vLLM's /version."""
     row = there.row(model)
-    name = _engine_name(row, there.server_header)
+    name = there.engine or _engine_name(row, there.server_header)
     meta = (row.meta if row else None) or Meta()
     context = (row.max_model_len if row else None) or meta.n_ctx
     engine = EngineFacts(name=name, context_tokens=context, server_header=there.server_header)

@@ -1,6 +1,6 @@
 """Measures a ruler on a target: who counts, what is added around a prompt, and whether finished prompts come out right.
 
-A tokenize endpoint counts where there is one (llama.cpp's form, then that of vLLM and SGLang), else the usage of
+A tokenize endpoint counts where there is one (llama.cpp's form, then those of vLLM, SGLang and TGI), else the usage of
 one-token requests. The requests of the load are never counted beforehand.
 """
 
@@ -67,7 +67,7 @@ def counter(talk: Talk, terms: Terms, sample: Reply) -> Counter | None:
     `sample` is the answer to SAMPLE: its usage tells what the server adds to what its tokenize endpoint counts.
     """
     total = sample.answer.prompt_tokens if sample.answer else None
-    count = tokenizer(talk.courier, terms.model)
+    count = None if terms.protocol else tokenizer(talk.courier, terms.model)
     if count is not None:
         added = None if total is None else total - count(SAMPLE)
         return Counter(lambda text: count(text) + (added or 0), "server_tokenizer", ruler.CHEAP, added)
@@ -80,7 +80,7 @@ def tokenizer(courier: Courier, model: str | None) -> Callable[[str], int] | Non
     """The server's own tokenize endpoint; None where none counts a text. Raises TargetError `count_failed` later on."""
     path = courier.endpoint.root("/tokenize")
     named = {} if model is None else {"model": model}
-    for key in ("content", "prompt"):
+    for key in ("content", "prompt", "inputs"):
         response = courier.try_(path, msgspec.json.encode({**named, key: SAMPLE}))
         if response is not None and _number(response.body):
             return lambda text, key=key: _tokenized(courier, path, {**named, key: text})  # type: ignore[misc]
@@ -97,9 +97,11 @@ def _tokenized(courier: Courier, path: str, asked: dict[str, str]) -> int:
 
 def _number(data: bytes) -> int | None:
     try:
-        told = msgspec.json.decode(data, type=_Tokens)
+        told = msgspec.json.decode(data, type=_Tokens | list[msgspec.Raw])
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
+    if isinstance(told, list):
+        return len(told)
     return told.count if told.tokens is None else len(told.tokens)
 
 

@@ -14,13 +14,14 @@ import msgspec
 from nilometer.core.errors import NiloError, SpecError, TargetError
 from nilometer.core.finding import Finding
 from nilometer.core.spec import Spec
+from nilometer.net.endpoint import Endpoint
 from nilometer.net.fetch import Response
 from nilometer.wire.answer import Answer
-from nilometer.wire.dialects import DIALECTS
-from nilometer.wire.outcome import Verdict, is_event_stream, judge
+from nilometer.wire.dialects import DIALECTS, Dialect, spoken
+from nilometer.wire.outcome import Verdict, is_stream, judge
 
 from .probe_courier import Courier, told
-from .probe_facts import Served
+from .probe_facts import Served, choose, served_natively
 from .probe_terms import Terms, body, wanted_length_fields
 
 FEW_TOKENS = 16
@@ -61,25 +62,17 @@ class Talk:
         self.spec = spec
         self._below_v1 = below_v1
 
-    def path(self, terms: Terms) -> str:
-        """Request path of generation."""
-        endpoint = self.courier.endpoint
-        return endpoint.path(terms.dialect.path) if self._below_v1 else endpoint.root(terms.dialect.path)
+    def path(self, terms: Terms, *, stream: bool | None = None) -> str:
+        """Request path of generation, streamed as the spec wants it unless said."""
+        wanted = self.spec.stream if stream is None else stream
+        return path_of(self.courier.endpoint, terms, stream=wanted, below_v1=self._below_v1)
 
     def say(self, terms: Terms, prompt: str, max_tokens: int = 1, *, stream: bool = False) -> Reply:
         """Ask once. Raises what `Courier.send` raises; every other failure is in the reply."""
-        data = body(self.spec, terms, prompt, max_tokens, stream=stream)
-        response = self.courier.send(self.path(terms), data)
-        head = response.body[:_HEAD_BYTES]
-        content_type = response.headers.get("content-type")
-        streamed = is_event_stream(content_type, head)
-        answer = None
-        if response.status == 200 and streamed is not None:
-            reader = terms.dialect.reader(streamed, False)
-            reader.feed(response.body)
-            answer = reader.close()
-        verdict = judge(status=response.status, content_type=content_type, head=head, answer=answer, whole=True)
-        return Reply(response, verdict, answer, streamed)
+        dialect = terms.dialect
+        data = body(self.spec, terms, prompt, max(max_tokens, dialect.least_tokens), stream=stream)
+        response = self.courier.send(self.path(terms, stream=stream), data, dialect.method)
+        return _read(dialect, response)
 
     def failure(self, terms: Terms, reply: Reply) -> TargetError:
         """The error that an unusable reply amounts to."""
@@ -90,9 +83,39 @@ class Talk:
         return TargetError(slug, url=url, status=reply.response.status, detail=reply.verdict.detail)
 
 
-class Opened(NamedTuple):
-    """An address and an API that answered, and the answer."""
+def path_of(endpoint: Endpoint, terms: Terms, *, stream: bool, below_v1: bool) -> str:
+    """Request path of generation. SpecError `model_needed` where the model is part of it and none is named."""
+    dialect = terms.dialect
+    if terms.model is None and "{model}" in dialect.path:
+        raise SpecError("model_needed", served=None)
+    tail = dialect.route(terms.model, stream=stream)
+    return endpoint.path(tail) if below_v1 and dialect.base == "v1" else endpoint.root(tail)
 
+
+def _read(dialect: Dialect, response: Response) -> Reply:
+    head = response.body[:_HEAD_BYTES]
+    content_type = response.headers.get("content-type")
+    streamed = is_stream(content_type, head, lines=dialect.lines)
+    answer = None
+    if response.status == 200 and streamed is not None:
+        reader = dialect.reader(streamed, False)
+        reader.feed(response.body)
+        answer = reader.close()
+    verdict = judge(
+        status=response.status,
+        content_type=content_type,
+        head=head,
+        answer=answer,
+        whole=True,
+        lines=dialect.lines,
+    )
+    return Reply(response, verdict, answer, streamed)
+
+
+class Opened(NamedTuple):
+    """An address and an API that answered, and the answer; `there` is what is served, as far as it is told."""
+
+    there: Served
     talk: Talk
     terms: Terms
     reply: Reply
@@ -102,24 +125,48 @@ class Opened(NamedTuple):
 def open_talk(courier: Courier, spec: Spec, there: Served, model: str | None) -> Opened:
     """Find out which API answers at which address: chat before completions, below `/v1` before beside it.
 
+    Where no OpenAI-like API answers and none was named, the server's own is taken if it is told by a page of its own.
+
     Raises SpecError `model_unknown`; TargetError `path_not_found`, `path_elsewhere`, `not_a_model_server`,
     `request_refused`, `request_failed`.
     """
+    opened = _open(courier, spec, apis(spec), there, model)
+    if opened is None and spec.api == "auto" and (native := served_natively(courier)):
+        opened = _open(courier, spec, (native.api or "",), native, choose(spec.model, native))
+    if opened is None:
+        raise _nowhere(courier, spec)
+    return opened
+
+
+def _open(courier: Courier, spec: Spec, names: tuple[str, ...], there: Served, model: str | None) -> Opened | None:
+    """The first of these APIs that answers; None where none is there at all."""
     refusal: tuple[str, NiloError] | None = None
-    for below_v1 in (True, False) if there.below_v1 is None else (there.below_v1,):
+    for below_v1 in _sides(courier.endpoint, there, spoken(names[0], spec.protocol)):
         talk = Talk(courier, spec, below_v1=below_v1)
-        for api in apis(spec):
-            terms, reply = _greet(talk, Terms(api=api, model=model, include_usage=False))
+        for api in names:
+            asked = Terms(api=api, model=model, protocol=spec.protocol, include_usage=False)
+            terms, reply = _greet(talk, asked)
             if reply.ok:
                 findings = [] if refusal is None else [_api_refused(refusal, api)]
-                return Opened(talk, terms, reply, findings)
+                return Opened(there, talk, terms, reply, findings)
             _refuse_wrong_model(reply, model, there)
             if reply.response.status in _ABSENT:
                 continue
-            if not reply.refused or len(apis(spec)) == 1:
+            if not reply.refused or len(names) == 1:
                 raise talk.failure(terms, reply)
             refusal = refusal or (api, talk.failure(terms, reply))
-    raise refusal[1] if refusal else _nowhere(courier, spec)
+    if refusal:
+        raise refusal[1]
+    return None
+
+
+def _sides(endpoint: Endpoint, there: Served, dialect: Dialect) -> tuple[bool, ...]:
+    """Below `/v1` or beside it, in the order to be tried; of no matter for what lies at the root."""
+    if dialect.base == "root":
+        return (False,)
+    if there.below_v1 is not None:
+        return (there.below_v1,)
+    return (endpoint.below_v1, not endpoint.below_v1)
 
 
 def _refuse_wrong_model(reply: Reply, model: str | None, there: Served) -> None:
@@ -137,8 +184,10 @@ def apis(spec: Spec) -> tuple[str, ...]:
     """The APIs to try, in order. Refuses an unknown name: SpecError `api_unknown`."""
     if spec.api == "auto":
         return ("chat", "completions")
-    if spec.api not in DIALECTS:
-        raise SpecError("api_unknown", api=spec.api, known=", ".join(["auto", *DIALECTS]))
+    if spec.protocol:
+        spoken(spec.api, spec.protocol)
+    elif spec.api not in DIALECTS:
+        raise SpecError("api_unknown", api=spec.api, known=", ".join(["auto", *DIALECTS, "FILE.toml"]))
     return (spec.api,)
 
 
@@ -160,8 +209,9 @@ def _api_refused(refusal: tuple[str, NiloError], used: str) -> Finding:
 def _nowhere(courier: Courier, spec: Spec) -> TargetError:
     """Nothing at the address; says where something does answer when it is the same server's own `/v1`."""
     endpoint = courier.endpoint
-    url = courier.shown(endpoint.path(DIALECTS[apis(spec)[0]].path))
-    if endpoint.base_path:
+    terms = Terms(api=apis(spec)[0], model=spec.model or "", protocol=spec.protocol)
+    url = courier.shown(path_of(endpoint, terms, stream=spec.stream, below_v1=endpoint.below_v1))
+    if endpoint.base_path and terms.dialect.base == "v1":
         bare = endpoint._replace(base_path="")
         listed = courier.try_(bare.path("/models"))
         if listed is not None and listed.body.lstrip().startswith(b"{"):
@@ -183,7 +233,8 @@ def settle(talk: Talk, terms: Terms) -> Settled:
     Raises TargetError where the server takes none of the load's requests at all.
     """
     spec = talk.spec
-    wanted = ((_INCLUDE_USAGE,) if spec.stream else ()) + wanted_length_fields(spec)
+    dialect = terms.dialect
+    wanted = ((_INCLUDE_USAGE,) if spec.stream and dialect.asks_usage else ()) + wanted_length_fields(spec, dialect)
     reply = _ask_with(talk, terms, wanted)
     taken = wanted
     if reply.refused and wanted:
@@ -192,7 +243,9 @@ def settle(talk: Talk, terms: Terms) -> Settled:
     settled = _with(terms, taken)
     if not reply.ok or reply.answer is None:
         raise talk.failure(settled, reply)
-    findings = list(_field_findings(wanted, taken)) + _answer_findings(spec, reply, reply.answer, wanted)
+    findings = list(_field_findings(wanted, taken)) + _answer_findings(
+        dialect.asks_stream(spec.stream), reply, reply.answer, wanted
+    )
     return Settled(settled, reply, findings)
 
 
@@ -216,9 +269,9 @@ def _field_findings(wanted: tuple[str, ...], taken: tuple[str, ...]) -> list[Fin
     return findings
 
 
-def _answer_findings(spec: Spec, reply: Reply, answer: Answer, wanted: tuple[str, ...]) -> list[Finding]:
+def _answer_findings(wants_stream: bool, reply: Reply, answer: Answer, wanted: tuple[str, ...]) -> list[Finding]:
     findings = []
-    if spec.stream and not reply.streamed:
+    if wants_stream and not reply.streamed:
         findings.append(Finding(slug="stream_ignored", kind="validity", severity="high"))
     if not answer.usage_seen:
         findings.append(Finding(slug="usage_missing", kind="validity", severity="medium"))

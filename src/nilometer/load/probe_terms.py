@@ -11,10 +11,8 @@ from typing import Any
 import msgspec
 
 from nilometer.core.spec import Spec
-from nilometer.wire.dialects import DIALECTS, Ask, Dialect
+from nilometer.wire.dialects import Ask, Dialect, spoken
 
-LENGTH_FIELDS = ("ignore_eos", "min_tokens")
-"""What makes an answer as long as asked, in some servers; others refuse or overlook them."""
 _CONSTRAINED = frozenset(
     {"grammar", "guided_choice", "guided_grammar", "guided_json", "guided_regex", "json_schema", "response_format"}
     | {"structured_outputs", "tool_choice", "tools"}
@@ -22,21 +20,26 @@ _CONSTRAINED = frozenset(
 
 
 class Terms(msgspec.Struct, frozen=True, kw_only=True):
-    """`limit_field` is the server's key for the most output tokens; `length_fields` those of LENGTH_FIELDS it takes."""
+    """`limit_field` is the server's key for the most output tokens; `length_fields` those that it takes."""
 
     api: str
     model: str | None
+    protocol: dict[str, Any] = {}
     include_usage: bool = True
     limit_field: str = "max_tokens"
     length_fields: tuple[str, ...] = ()
 
     @property
     def dialect(self) -> Dialect:
-        return DIALECTS[self.api]
+        return spoken(self.api, self.protocol)
 
 
 def body(spec: Spec, terms: Terms, prompt: str, max_tokens: int, *, stream: bool) -> bytes:
     """One request body. What the user gives as extra body wins over everything."""
+    return _body(spec, terms, terms.dialect, prompt, max_tokens, stream)
+
+
+def _body(spec: Spec, terms: Terms, dialect: Dialect, prompt: str, max_tokens: int, stream: bool) -> bytes:
     sampling = spec.sampling
     plain = terms.limit_field == "max_tokens"
     extra: dict[str, Any] = {} if plain else {terms.limit_field: max_tokens}
@@ -45,26 +48,27 @@ def body(spec: Spec, terms: Terms, prompt: str, max_tokens: int, *, stream: bool
         model=terms.model,
         prompt=prompt,
         max_tokens=max_tokens if plain else None,
-        stream=stream,
+        stream=dialect.asks_stream(stream),
         include_usage=terms.include_usage,
         temperature=None if sampling.temperature == "none" else sampling.temperature,
         top_p=sampling.top_p,
         seed=sampling.seed,
         extra={**extra, **sampling.extra_body},
     )
-    return terms.dialect.body(ask)
+    return dialect.body(ask)
 
 
 def bodies(spec: Spec, terms: Terms) -> Callable[[str, int], bytes]:
     """The body of a load request for (prompt, output tokens): what `workload.plan.calls` wants."""
-    return lambda prompt, max_tokens: body(spec, terms, prompt, max_tokens, stream=spec.stream)
+    dialect = terms.dialect
+    return lambda prompt, max_tokens: _body(spec, terms, dialect, prompt, max_tokens, spec.stream)
 
 
-def wanted_length_fields(spec: Spec) -> tuple[str, ...]:
+def wanted_length_fields(spec: Spec, dialect: Dialect) -> tuple[str, ...]:
     """What to ask for so that answers have their length.
 
     Nothing where the spec leaves the end to the model, nor beside tools or a grammar: forcing an answer on against
     those has crashed engines.
     """
     constrained = _CONSTRAINED & spec.sampling.extra_body.keys()
-    return LENGTH_FIELDS if spec.prompts.ignore_eos and not constrained else ()
+    return dialect.length_fields if spec.prompts.ignore_eos and not constrained else ()

@@ -10,7 +10,16 @@ from urllib.parse import quote, unquote, urlsplit
 from nilometer.core.errors import SpecError
 from nilometer.core.secrets import mask_url
 
-_API_TAILS = ("/v1/chat/completions", "/v1/completions", "/v1/models", "/chat/completions", "/completions")
+_V1_TAILS = ("/chat/completions", "/completions", "/models", "/responses", "/messages", "/embeddings", "/rerank")
+_API_TAILS = (
+    *(f"/v1{tail}" for tail in _V1_TAILS),
+    "/chat/completions",
+    "/completions",
+    "/api/chat",
+    "/generate_stream",
+    "/generate",
+    "/completion",
+)
 _AS_WRITTEN = "/:@!$&'()*+,;=~-._%?"
 """What `quote` leaves alone in a path or query; the rest (spaces never get here) is made ASCII."""
 
@@ -39,6 +48,15 @@ class Endpoint(NamedTuple):
         return host if self.port == (443 if self.tls else 80) else f"{host}:{self.port}"
 
     @property
+    def below_v1(self) -> bool:
+        """Whether the API is to be looked for below `/v1` first: not in an Azure deployment, which has none."""
+        return not self.is_azure_deployment
+
+    @property
+    def is_azure_deployment(self) -> bool:
+        return "/openai/deployments/" in self.base_path
+
+    @property
     def origin(self) -> str:
         return f"{self.scheme}://{self.host_header}"
 
@@ -48,6 +66,9 @@ class Endpoint(NamedTuple):
 
     def root(self, tail: str) -> str:
         """Request path of what servers keep outside the API, such as `/health`, `/tokenize`."""
+        first = tail[: tail.find("/", 1)] if "/" in tail[1:] else ""
+        if first and self.base_path.endswith(first):  # the address names the API's own root: .../api, .../v1beta
+            tail = tail.removeprefix(first)
         return self._with_query(f"{self.base_path}{tail}")
 
     def url(self, request_path: str) -> str:
@@ -59,7 +80,7 @@ class Endpoint(NamedTuple):
         return mask_url(self._with_query(self.origin + self.base_path))
 
     def _with_query(self, path: str) -> str:
-        return f"{path}?{self.query}" if self.query else path
+        return f"{path}{'&' if '?' in path else '?'}{self.query}" if self.query else path
 
 
 def parse(target: str) -> Endpoint:

@@ -14,18 +14,29 @@ FINISH_REASONS: dict[str, str] = {
     "stop": "stop",
     "eos": "stop",
     "eos_token": "stop",
+    "word": "stop",
+    "completed": "stop",
     "stop_sequence": "stop",
     "end_turn": "stop",
     "length": "length",
     "max_tokens": "length",
     "max_length": "length",
     "model_length": "length",
+    "limit": "length",
+    "max_output_tokens": "length",
+    "model_context_window_exceeded": "length",
     "tool_calls": "tool_calls",
     "tool_use": "tool_calls",
     "function_call": "tool_calls",
     "content_filter": "content_filter",
+    "refusal": "content_filter",
+    "safety": "content_filter",
+    "recitation": "content_filter",
+    "blocklist": "content_filter",
+    "prohibited_content": "content_filter",
+    "spii": "content_filter",
 }
-"""Native finish reason -> ours; one that is not here is `other`."""
+"""Native finish reason in small letters -> ours; one that is not here is `other`."""
 
 FAILED_FINISHES = frozenset({"abort", "error"})
 """Finish reasons by which a server says, with status 200, that it gave the answer up."""
@@ -70,7 +81,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 
 def normal_finish(native: str | None) -> str | None:
     """One of stop, length, tool_calls, content_filter, other; None where the server named no reason."""
-    return None if native is None else FINISH_REASONS.get(native, "other")
+    return None if native is None else FINISH_REASONS.get(native.lower(), "other")
 
 
 def estimate_tokens(matter_events: int, text_bytes: int) -> int:

@@ -8,7 +8,7 @@ import msgspec
 
 
 class Ask(msgspec.Struct, frozen=True, kw_only=True):
-    """One request. None leaves the key out of the body; `extra` is merged last and so wins."""
+    """One request. None leaves the key out of the body; `extra` is laid over it last and so wins."""
 
     model: str | None
     prompt: str
@@ -23,15 +23,34 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
 
 def encode(ask: Ask, subject: dict[str, object]) -> bytes:
     """The JSON body of an OpenAI-like request: `subject` is the key that holds the prompt, in the dialect's form."""
-    body: dict[str, object] = {
-        "model": ask.model,
-        **subject,
-        "max_tokens": ask.max_tokens,
-        "stream": ask.stream,
-        "stream_options": {"include_usage": True} if ask.stream and ask.include_usage else None,
-        "temperature": ask.temperature,
-        "top_p": ask.top_p,
-        "seed": ask.seed,
-    }
-    told = {key: value for key, value in body.items() if value is not None}
-    return msgspec.json.encode({**told, **ask.extra})
+    return written(
+        ask,
+        {
+            "model": ask.model,
+            **subject,
+            "max_tokens": ask.max_tokens,
+            "stream": ask.stream,
+            "stream_options": {"include_usage": True} if ask.stream and ask.include_usage else None,
+            "temperature": ask.temperature,
+            "top_p": ask.top_p,
+            "seed": ask.seed,
+        },
+    )
+
+
+def written(ask: Ask, body: dict[str, object]) -> bytes:
+    """`body` as JSON, what is None left out at any depth, the ask's `extra` laid over it."""
+    return msgspec.json.encode(laid_over(_told(body), ask.extra))
+
+
+def laid_over(body: dict[str, Any], extra: dict[str, Any]) -> dict[str, Any]:
+    """`extra` over `body`: objects key by key, anything else in the place of what was there."""
+    merged = dict(body)
+    for key, value in extra.items():
+        below = merged.get(key)
+        merged[key] = laid_over(below, value) if isinstance(below, dict) and isinstance(value, dict) else value
+    return merged
+
+
+def _told(body: dict[str, object]) -> dict[str, Any]:
+    return {key: _told(value) if isinstance(value, dict) else value for key, value in body.items() if value is not None}

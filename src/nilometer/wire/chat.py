@@ -8,10 +8,10 @@ from __future__ import annotations
 import msgspec
 
 from .ask import Ask, encode
+from .choices import ChoiceTally, Shapes
 from .frame import Frame, HeadFrame, shape
 from .matter import ANSWER, REASONING, Piece
-from .reader import Reader, StreamReader, WholeReader
-from .tally import Shapes, Tally
+from .reader import Reader, reader_of
 
 
 class Function(msgspec.Struct, gc=False):
@@ -56,7 +56,7 @@ class WholeChoice(Choice, gc=False):
 SHAPES = Shapes(shape(HeadFrame[Choice]), shape(Frame[Choice]), shape(HeadFrame[WholeChoice]))
 
 
-class ChatTally(Tally[Choice]):
+class ChatTally(ChoiceTally[Choice]):
     """Counts chat choices."""
 
     def choice(self, choice: Choice) -> int:
@@ -69,14 +69,10 @@ class ChatTally(Tally[Choice]):
         matter = 0
         content = delta.content or delta.refusal
         if content:
-            matter = ANSWER
-            self.text_bytes += len(content) if content.isascii() else len(content.encode())
-            if self.kept is not None and choice.index == 0:
-                self.kept.add(ANSWER, content)
+            matter = self.say(choice.index, ANSWER, content)
         reasoning = delta.reasoning_content or delta.reasoning
         if reasoning:
-            matter |= REASONING
-            self._reason(choice.index, reasoning)
+            matter |= self.say(choice.index, REASONING, reasoning)
         if delta.tool_calls:
             matter |= self._call(choice.index, delta.tool_calls)
         return matter
@@ -92,22 +88,13 @@ class ChatTally(Tally[Choice]):
         twice = delta.reasoning_content and delta.reasoning
         return Piece(REASONING, mused) if mused and not twice else None
 
-    def _reason(self, index: int, reasoning: str) -> None:
-        self.reasoned = True
-        self.text_bytes += len(reasoning.encode())
-        if self.kept is not None and index == 0:
-            self.kept.add(REASONING, reasoning)
-
     def _call(self, index: int, calls: list[ToolCall]) -> int:
         matter = 0
         for position, call in enumerate(calls):
             function = call.function or Function()
             name, arguments = function.name or "", function.arguments or ""
             if call.id or name or arguments:
-                matter = ANSWER
-            self.text_bytes += len(name.encode()) + len(arguments.encode())
-            if self.kept is not None and index == 0:
-                self.kept.add_arguments(position if call.index is None else call.index, arguments)
+                matter = self.call(index, position if call.index is None else call.index, name, arguments)
         return matter
 
 
@@ -118,5 +105,4 @@ def body(ask: Ask) -> bytes:
 
 def reader(event_stream: bool, keep_text: bool) -> Reader:
     """A fresh reader of one response body."""
-    tally = ChatTally(SHAPES, keep_text)
-    return StreamReader(tally) if event_stream else WholeReader(tally)
+    return reader_of(ChatTally(SHAPES, keep_text), event_stream)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import msgspec
 
 from .ask import Ask, encode
+from .choices import ChoiceTally, Shapes
 from .frame import Frame, HeadFrame, shape
 from .matter import ANSWER, Piece
-from .reader import Reader, StreamReader, WholeReader
-from .tally import Shapes, Tally
+from .reader import Reader, reader_of
 
 
 class Choice(msgspec.Struct, gc=False):
@@ -23,20 +23,14 @@ _NAMED = shape(HeadFrame[Choice])
 SHAPES = Shapes(_NAMED, shape(Frame[Choice]), _NAMED)
 
 
-class CompletionTally(Tally[Choice]):
+class CompletionTally(ChoiceTally[Choice]):
     """Counts completion choices."""
 
     def choice(self, choice: Choice) -> int:
         """Count one choice of a frame; the bits of the matter it carried."""
         if choice.index != self.last_index or choice.finish_reason:
             self.mark(choice.index, choice.finish_reason)
-        text = choice.text
-        if not text:
-            return 0
-        self.text_bytes += len(text) if text.isascii() else len(text.encode())
-        if self.kept is not None and choice.index == 0:
-            self.kept.add(ANSWER, text)
-        return ANSWER
+        return self.say(choice.index, ANSWER, choice.text) if choice.text else 0
 
     def piece_of(self, choice: Choice) -> Piece | None:
         """The piece of text of choice 0 where that is all the choice carries, else None."""
@@ -51,5 +45,4 @@ def body(ask: Ask) -> bytes:
 
 def reader(event_stream: bool, keep_text: bool) -> Reader:
     """A fresh reader of one response body."""
-    tally = CompletionTally(SHAPES, keep_text)
-    return StreamReader(tally) if event_stream else WholeReader(tally)
+    return reader_of(CompletionTally(SHAPES, keep_text), event_stream)

@@ -2,29 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any
 
-from . import chat, completions
+from . import anthropic, chat, completions, custom, encoders, gemini, llamacpp, ollama, responses, tgi
 from .ask import Ask
-from .reader import Reader
+from .dialect import Dialect, Key
 
-__all__ = ["DIALECTS", "Ask", "Dialect"]
+__all__ = ["DIALECTS", "Ask", "Dialect", "spoken"]
 
-
-class Dialect(NamedTuple):
-    """One way to talk to a model server. `path` is below the `/v1` base; `reader` takes (event_stream, keep_text)."""
-
-    name: str
-    path: str
-    body: Callable[[Ask], bytes]
-    reader: Callable[[bool, bool], Reader]
-
+_LENGTH_FIELDS = ("ignore_eos", "min_tokens")
 
 DIALECTS: dict[str, Dialect] = {
     dialect.name: dialect
     for dialect in (
-        Dialect("chat", "/chat/completions", chat.body, chat.reader),
-        Dialect("completions", "/completions", completions.body, completions.reader),
+        Dialect("chat", "/chat/completions", chat.body, chat.reader, asks_usage=True, length_fields=_LENGTH_FIELDS),
+        Dialect(
+            "completions",
+            "/completions",
+            completions.body,
+            completions.reader,
+            asks_usage=True,
+            length_fields=_LENGTH_FIELDS,
+        ),
+        Dialect(
+            "responses", "/responses", responses.body, responses.reader, length_fields=("ignore_eos",), least_tokens=16
+        ),
+        Dialect("ollama", "/api/chat", ollama.body, ollama.reader, base="root", lines=True),
+        Dialect("tgi", "/generate", tgi.body, tgi.reader, base="root", stream_path="/generate_stream"),
+        Dialect("llamacpp", "/completion", llamacpp.body, llamacpp.reader, base="root", length_fields=("ignore_eos",)),
+        Dialect(
+            "anthropic",
+            "/messages",
+            anthropic.body,
+            anthropic.reader,
+            headers=(("anthropic-version", "2023-06-01"),),
+            length_fields=("ignore_eos",),
+            key=Key("x-api-key"),
+        ),
+        Dialect(
+            "gemini",
+            "/v1beta/models/{model}:generateContent",
+            gemini.body,
+            gemini.reader,
+            base="root",
+            stream_path="/v1beta/models/{model}:streamGenerateContent?alt=sse",
+            key=Key("x-goog-api-key"),
+        ),
+        Dialect("embeddings", "/embeddings", encoders.embeddings_body, encoders.reader, streams=False),
+        Dialect("rerank", "/rerank", encoders.rerank_body, encoders.reader, streams=False),
     )
 }
+
+
+def spoken(api: str, protocol: dict[str, Any]) -> Dialect:
+    """The dialect of this name; that of the protocol where one is given. SpecError `toml_key` for what is none."""
+    return custom.dialect(custom.from_tree(protocol, api), api) if protocol else DIALECTS[api]

@@ -98,14 +98,16 @@ def complaint(data: bytes, marked: bool = False) -> str | None:
     told: Complaint = decode(data, _COMPLAINT) or Complaint()
     if not (marked or told.error or "error" in (told.kind, told.class_)):
         return None
-    for words in (_message(told.error), told.message, told.detail):
-        if isinstance(words, str) and words:
-            return excerpt(words)
+    for error in (told.error, told.message, told.detail):
+        if words := words_of(error):
+            return words
     return excerpt(data)
 
 
-def _message(error: object) -> object:
-    return error.get("message") if isinstance(error, dict) else error
+def words_of(error: object) -> str | None:
+    """The words of an error: itself, or its `message`; None where it has none."""
+    words = error.get("message") if isinstance(error, dict) else error
+    return excerpt(words) if isinstance(words, str) else None
 
 
 def is_json(data: bytes) -> bool:

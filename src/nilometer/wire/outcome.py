@@ -13,6 +13,7 @@ from .frame import complaint, excerpt
 
 _STREAM_STARTS = (b"data:", b"event:", b":", b"id:", b"retry:")
 _JSON_STARTS = (b"{", b"[")
+_JSON_KINDS = frozenset({"application/json", "application/x-ndjson", "application/jsonl", "application/x-jsonlines"})
 
 
 class Verdict(NamedTuple):
@@ -23,32 +24,41 @@ class Verdict(NamedTuple):
     detail: str | None = None
 
 
-def is_event_stream(content_type: str | None, head: bytes) -> bool | None:
-    """Whether the body is an event stream (True) or JSON (False); None: neither, so no model answer.
+def is_stream(content_type: str | None, head: bytes, *, lines: bool = False) -> bool | None:
+    """Whether the body is a stream (True) or one JSON (False); None: neither, so no model answer.
 
-    The first bytes rule, since servers mislabel both; the content type decides where they do not tell.
+    The first bytes rule, since servers mislabel both; the content type decides where they do not tell. Where the
+    dialect streams `lines` of JSON, JSON is a stream: only its reader can tell whether one line is all there is.
     """
     start = _start(head)
     if start.startswith(_JSON_STARTS):
-        return False
+        return lines
     if start.startswith(_STREAM_STARTS):
-        return True
+        return None if lines else True
     kind = (content_type or "").partition(";")[0].strip().lower()
-    if kind == "text/event-stream" and not start.startswith(b"<"):
+    if kind == "text/event-stream" and not (lines or start.startswith(b"<")):
         return True
-    json = kind == "application/json" or kind.endswith("+json")
-    return False if json and not start else None
+    json = kind in _JSON_KINDS or kind.endswith("+json")
+    return lines if json and not start else None
 
 
 def _start(head: bytes) -> bytes:
     return head.removeprefix(b"\xef\xbb\xbf").lstrip()
 
 
-def judge(*, status: int | None, content_type: str | None, head: bytes, answer: Answer | None, whole: bool) -> Verdict:
+def judge(
+    *,
+    status: int | None,
+    content_type: str | None,
+    head: bytes,
+    answer: Answer | None,
+    whole: bool,
+    lines: bool = False,
+) -> Verdict:
     """The verdict on one response.
 
     `status` None: closed before a status line. `head`: the first 400 bytes of the body. `answer` None: nothing was
-    read. `whole`: the body ended as HTTP says it should.
+    read. `whole`: the body ended as HTTP says it should. `lines`: the dialect streams lines of JSON.
     """
     if status is None:
         return Verdict("incomplete")
@@ -56,7 +66,7 @@ def judge(*, status: int | None, content_type: str | None, head: bytes, answer: 
         return Verdict("error", _status_kind(status), complaint(head, marked=True))
     if not head:
         return Verdict("error", "not_a_model_answer") if whole else Verdict("incomplete")
-    streamed = is_event_stream(content_type, head)
+    streamed = is_stream(content_type, head, lines=lines)
     if streamed is None or answer is None:
         return Verdict("error", "not_a_model_answer", excerpt(head))
     return _judge_answer(answer, streamed, head, whole)

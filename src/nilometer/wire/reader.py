@@ -6,14 +6,12 @@ stamps the reads. It may be fed at once or late, in one piece or byte by byte: t
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol
 
 from .answer import Answer
 from .sse import EventStream
 from .tally import Tally
 from .template import PLAIN, is_utf8, learn, one_line_frame
-
-END_MARK = b"[DONE]"
 
 _CR = 0x0D
 _BLANK = b"\n\n"
@@ -67,7 +65,7 @@ class StreamReader:
         "tokens",
     )
 
-    def __init__(self, tally: Tally[Any]) -> None:
+    def __init__(self, tally: Tally) -> None:
         self.tokens = tally.tokens
         self._tally = tally
         self._event = tally.event
@@ -139,19 +137,18 @@ class StreamReader:
             elif data.startswith(b"{"):
                 matter += self._event(data)
             else:
-                matter += self._odd_event(data.strip())
+                matter += self._tally.end(data.strip())
         self._clean = self._stream.clean
         return matter
-
-    def _odd_event(self, data: bytes) -> int:
-        if data == END_MARK:
-            self._tally.done = True
-            return 0
-        return self._event(data) if data else 0
 
     def close(self) -> Answer:
         """What was read. An event without its blank line is none."""
         return self._tally.answer()
+
+
+def reader_of(tally: Tally, event_stream: bool) -> Reader:
+    """The reader of an event stream, or of a whole answer, into this tally."""
+    return StreamReader(tally) if event_stream else WholeReader(tally)
 
 
 class WholeReader:
@@ -159,7 +156,7 @@ class WholeReader:
 
     __slots__ = ("_body", "_tally", "tokens")
 
-    def __init__(self, tally: Tally[Any]) -> None:
+    def __init__(self, tally: Tally) -> None:
         self.tokens = tally.tokens
         self._tally = tally
         self._body = bytearray()

@@ -7,29 +7,18 @@ nothing: what cannot be read becomes a fault, and the events after it are still 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, Generic, NamedTuple
-
-import msgspec
 
 from ..core.record import ErrorKind, TokenSource
 from .answer import FAILED_FINISHES, Answer, Fault, estimate_tokens, normal_finish
-from .frame import C, Frame, HeadFrame, Shape, complaint, decode, decode_leniently, excerpt, is_json, scalars
-from .matter import ANSWER, Kept, Piece
+from .frame import complaint, excerpt, is_json, scalars
+from .matter import ANSWER, REASONING, Kept, Piece
 from .usage import Counts
 
 
-class Shapes(NamedTuple):
-    """How a dialect's frames look: the first ones, the rest (names left out), and a whole answer."""
+class Tally(ABC):
+    """The counts of one answer. A dialect's subclass reads its events and whole answers into them."""
 
-    head: Shape
-    lean: Shape
-    whole: Shape
-
-
-class Tally(ABC, Generic[C]):
-    """The counts of one answer. A dialect's subclass says in `choice` what of a choice is generated matter."""
-
-    def __init__(self, shapes: Shapes, keep_text: bool) -> None:
+    def __init__(self, keep_text: bool) -> None:
         self.tokens: list[int] = []
         self.first_answer: int | None = None
         self.done = False
@@ -37,86 +26,77 @@ class Tally(ABC, Generic[C]):
         self.kept = Kept() if keep_text else None
         self.text_bytes = 0
         self.reasoned = False
+        self.hidden = False
+        """The server said that it generated what it does not stream."""
         self.last_index = -1
-        self._shapes = shapes
-        self._shape = shapes.head
-        self._quick = shapes.head.quick
-        self._named = False
+        self.counts = Counts()
+        self.timings: object = None
         self._seen: set[int] = set()
         self._finished: dict[int, str] = {}
-        self._counts = Counts()
         self._fault: Fault | None = None
         self._id: str | None = None
         self._model: str | None = None
-        self._timings: object = None
 
     @property
     def complete(self) -> bool:
         """Every choice seen so far has finished, or the end mark came."""
         return self.done or (bool(self._seen) and len(self._finished) == len(self._seen))
 
+    @abstractmethod
     def event(self, data: bytes) -> int:
         """Count one event of a stream; 1 if it carried generated matter, else 0."""
-        try:
-            frame = self._quick(data)
-        except (msgspec.DecodeError, RecursionError):
-            frame = decode_leniently(data, self._shape.kind)
-            if frame is None:
-                self._fail("malformed", excerpt(data))
-                return 0
-        usage = frame.usage
-        if usage is not None:
-            self._counts.take(usage)
-        if not self._named or frame.error or frame.timings is not None or not frame.choices:
-            self._take_rest(frame, data)
-        matter = 0
-        for choice in frame.choices or ():
-            matter |= self.choice(choice)
-        if not matter:
-            return 0
-        if matter >= ANSWER and self.first_answer is None:
-            self.first_answer = len(self.tokens)
-        self.tokens.append(-1 if usage is None else self._counts.of_frame(len(self.tokens), usage))
-        return 1
 
-    def error_event(self, data: bytes) -> None:
-        """Count an event of the type `error`: all its data is the server's complaint."""
-        self._fail("stream_error", complaint(data, marked=True))
-
+    @abstractmethod
     def whole(self, data: bytes) -> None:
         """Count an answer that came in one piece; its end is its end mark. Other JSON counts for nothing."""
-        frame = decode(data, self._shapes.whole)
-        if frame is None:
-            if data.strip() and not is_json(data):
-                self._fail("malformed", excerpt(data))
-            return
-        if frame.usage is not None:
-            self._counts.take(frame.usage)
-        self._take_rest(frame, data)
-        for choice in frame.choices or ():
-            self.choice(choice)
-        self.done = bool(self._seen)
 
-    def piece(self, data: bytes) -> Piece | None:
+    def piece(self, data: bytes) -> Piece | None:  # noqa: ARG002 - the dialects whose frames repeat look at it
         """The one piece of text of an event that carries nothing else to be counted or noted; None for any other.
 
         None also while the answer's names are not known yet.
         """
-        try:
-            frame = self._quick(data)
-        except (msgspec.DecodeError, RecursionError):
-            return None
-        if not self._named or frame.usage is not None or frame.error or frame.timings is not None:
-            return None
-        return self.piece_of(frame.choices[0]) if frame.choices and len(frame.choices) == 1 else None
+        return None
 
-    @abstractmethod
-    def choice(self, choice: C) -> int:
-        """Count one choice of a frame; the bits of the matter it carried."""
+    def end(self, data: bytes) -> int:
+        """An event that is no JSON object, stripped; 0, or what `event` makes of it."""
+        if data == b"[DONE]":
+            self.done = True
+            return 0
+        return self.event(data) if data else 0
 
-    @abstractmethod
-    def piece_of(self, choice: C) -> Piece | None:
-        """The piece of text of choice 0 where that is all the choice carries, else None."""
+    def error_event(self, data: bytes) -> None:
+        """Count an event of the type `error`: all its data is the server's complaint."""
+        self.fail("stream_error", complaint(data, marked=True))
+
+    def say(self, index: int, matter: int, text: str) -> int:
+        """Count a piece of text of a choice; its matter."""
+        self.text_bytes += len(text) if text.isascii() else len(text.encode())
+        if self.kept is not None and index == 0:
+            self.kept.add(matter, text)
+        if matter == REASONING:
+            self.reasoned = True
+        return matter
+
+    def call(self, index: int, number: int, name: str, arguments: str) -> int:
+        """Count a piece of tool call `number` of a choice; its matter."""
+        self.text_bytes += len(name.encode()) + len(arguments.encode())
+        if self.kept is not None and index == 0:
+            self.kept.add_arguments(number, arguments)
+        return ANSWER
+
+    def matter(self, bits: int, tokens: int = -1) -> int:
+        """Count a frame by the bits of what it carried and the tokens the server states for it; 1, or 0 for none."""
+        if not bits:
+            return 0
+        if bits >= ANSWER and self.first_answer is None:
+            self.first_answer = len(self.tokens)
+        self.tokens.append(tokens)
+        return 1
+
+    def unmark(self) -> None:
+        """What has been counted came in one piece: it has texts and tokens but no events."""
+        self.tokens.clear()
+        self.first_answer = None
 
     def mark(self, index: int, finish_reason: object) -> None:
         """A choice was seen, perhaps its end. An empty reason is none; a later one of the same choice wins.
@@ -131,13 +111,33 @@ class Tally(ABC, Generic[C]):
             finish_reason = finish_reason.get("type")
         native = finish_reason if isinstance(finish_reason, str) else "other"
         self._finished[index] = native
-        if native in FAILED_FINISHES:
-            self._fail("stream_error", native)
+        if native.lower() in FAILED_FINISHES:
+            self.fail("stream_error", native)
+
+    def name(self, answer_id: object, model: object) -> bool:
+        """Take over what names the answer, where it is not known yet; whether both are known now."""
+        self._id = self._id or _word(answer_id)
+        self._model = self._model or _word(model)
+        return bool(self._id and self._model)
+
+    def fail(self, kind: ErrorKind, detail: str | None) -> None:
+        """Something makes the answer an error; only the first such thing is kept."""
+        if self._fault is None:
+            self._fault = Fault(kind, detail)
+
+    def fail_unreadable(self, data: bytes, *, whole: bool = False) -> None:
+        """An event could not be read; or a whole answer, where JSON of another shape is no fault."""
+        if not whole or (data.strip() and not is_json(data)):
+            self.fail("malformed", excerpt(data))
+
+    def close_whole(self) -> None:
+        """A whole answer has been counted: where it held a choice it is complete."""
+        self.done = bool(self._seen)
 
     def answer(self) -> Answer:
         """All that was counted, with what follows from it."""
-        counts, kept = self._counts, self.kept
-        output_tokens, source = self._output_tokens()
+        counts, kept = self.counts, self.kept
+        output_tokens, source = self.output_tokens()
         native = self._finished[min(self._finished)] if self._finished else None
         return Answer(
             finish_reason=normal_finish(native),
@@ -151,10 +151,10 @@ class Tally(ABC, Generic[C]):
             reasoning_tokens=counts.reasoning,
             token_source=source,
             choices=len(self._seen),
-            hidden_tokens=bool(counts.reasoning) and not self.reasoned,
+            hidden_tokens=self.hidden or (bool(counts.reasoning) and not self.reasoned),
             fault=self._fault,
             model=self._model,
-            server=scalars(self._timings) or None,
+            server=scalars(self.timings) or None,
             server_request_id=self._id,
             text=None if kept is None else kept.text,
             reasoning=None if kept is None else kept.reasoning,
@@ -162,8 +162,9 @@ class Tally(ABC, Generic[C]):
             usage_seen=counts.seen,
         )
 
-    def _output_tokens(self) -> tuple[int | None, TokenSource]:
-        stated = self._counts.output
+    def output_tokens(self) -> tuple[int | None, TokenSource]:
+        """The output tokens and who counted them."""
+        stated = self.counts.output
         if stated == 0 and self.text_bytes:
             self.tokens[:] = [-1] * len(self.tokens)  # a placeholder: text was generated, so it counted nothing
         elif stated is not None:
@@ -171,28 +172,6 @@ class Tally(ABC, Generic[C]):
         if self._fault is not None or not self.complete:
             return None, "none"
         return estimate_tokens(len(self.tokens), self.text_bytes), "estimated"
-
-    def _take_rest(self, frame: Frame[C], data: bytes) -> None:
-        if isinstance(frame, HeadFrame):
-            self._name(frame)
-        if frame.timings is not None:
-            self._timings = frame.timings
-        if frame.error or not (frame.choices or frame.usage):
-            words = complaint(data)
-            if words is not None:
-                self._fail("stream_error", words)
-
-    def _name(self, frame: HeadFrame[Any]) -> None:
-        self._id = self._id or _word(frame.id)
-        self._model = self._model or _word(frame.model)
-        if self._id and self._model:
-            self._named = True
-            self._shape = self._shapes.lean
-            self._quick = self._shape.quick
-
-    def _fail(self, kind: ErrorKind, detail: str | None) -> None:
-        if self._fault is None:
-            self._fault = Fault(kind, detail)
 
 
 def _word(value: object) -> str | None:

@@ -77,6 +77,6 @@ def _one_event(chunk: bytes) -> bytes | None:
     stream = EventStream()
     stream.feed(b"\n")  # past the place of a byte order mark
     events = stream.feed(chunk)
-    if len(events) != 1 or events[0].name or not stream.clean:
+    if len(events) != 1 or events[0].name == b"error" or not stream.clean:
         return None
     return events[0].data

@@ -44,22 +44,36 @@ class Counts:
         self._total = 0
 
     def take(self, usage: Usage) -> None:
-        """Take over what `usage` states; a count below 0 states nothing."""
+        """Take over what an OpenAI-like `usage` states."""
+        prompt, output = usage.prompt_tokens_details, usage.completion_tokens_details
+        self.state(
+            prompt=usage.prompt_tokens,
+            output=usage.completion_tokens,
+            cached=None if prompt is None else prompt.cached_tokens,
+            reasoning=None if output is None else output.reasoning_tokens,
+        )
+
+    def state(
+        self,
+        *,
+        prompt: int | None = None,
+        output: int | None = None,
+        cached: int | None = None,
+        reasoning: int | None = None,
+    ) -> None:
+        """Take over what a server states; None and a count below 0 state nothing."""
         self.seen = True
-        self.prompt = _newer(usage.prompt_tokens, self.prompt)
-        self.output = _newer(usage.completion_tokens, self.output)
-        if usage.prompt_tokens_details is not None:
-            self.cached = _newer(usage.prompt_tokens_details.cached_tokens, self.cached)
-        if usage.completion_tokens_details is not None:
-            self.reasoning = _newer(usage.completion_tokens_details.reasoning_tokens, self.reasoning)
+        self.prompt = _newer(prompt, self.prompt)
+        self.output = _newer(output, self.output)
+        self.cached = _newer(cached, self.cached)
+        self.reasoning = _newer(reasoning, self.reasoning)
 
-    def of_frame(self, index: int, usage: Usage) -> int:
-        """Tokens that `usage` states for the frame with matter number `index`, from 0; -1 unknown.
+    def of_frame(self, index: int, total: int | None) -> int:
+        """Tokens of the frame with matter number `index`, from 0, by its running total; -1 unknown.
 
-        That is its running total less the total at the frame with matter before. Where that one had no total, the
+        That is the total less the total at the frame with matter before. Where that one had no total, the
         difference would belong to several frames, so it is unknown for each.
         """
-        total = usage.completion_tokens
         if total is None or total < 0:
             return -1
         own = total - self._total if index == self._frames else -1

@@ -38,6 +38,7 @@ def calls(
     body: Body,
     host: str,
     target: str,
+    method: str = "POST",
     headers: Headers = (),
     salt: str = "",
     input_tokens: Distribution | None = None,
@@ -56,7 +57,7 @@ def calls(
     outputs = output_tokens or lengths.parse(spec.prompts.output_tokens)
     maker = maker_of(spec, ruler, salt)
     check(inputs, outputs, least=maker.least, context_tokens=context_tokens)
-    opening = head(host=host, target=target, headers=headers, stream=spec.stream)
+    opening = head(host=host, target=target, method=method, headers=headers, stream=spec.stream)
     due = _due(spec)
     random_in, random_out = _random(spec, "input"), _random(spec, "output")
 
@@ -92,7 +93,7 @@ def check(inputs: Distribution, outputs: Distribution, *, least: int, context_to
             raise SpecError("context_too_short", asked=max(long), context=context_tokens)
 
 
-def head(*, host: str, target: str, headers: Headers = (), stream: bool = True) -> bytes:
+def head(*, host: str, target: str, method: str = "POST", headers: Headers = (), stream: bool = True) -> bytes:
     """Request line and headers up to, not including, Content-Length. A header given replaces ours of the same name.
 
     Refuses with SpecError `header_invalid` a name or value that HTTP cannot carry, `header_reserved` one that says how
@@ -109,7 +110,7 @@ def head(*, host: str, target: str, headers: Headers = (), stream: bool = True) 
         if name.lower() in _FRAMING:
             raise SpecError("header_reserved", header=name)
         lines[name.lower()] = line
-    return "\r\n".join([f"POST {target} HTTP/1.1", *lines.values(), ""]).encode("latin-1")
+    return "\r\n".join([f"{method} {target} HTTP/1.1", *lines.values(), ""]).encode("latin-1")
 
 
 def _due(spec: Spec) -> Iterator[int | None]:

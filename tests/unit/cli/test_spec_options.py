@@ -9,9 +9,18 @@ from typing import Any
 import click
 import pytest
 
-from nilometer.cli.spec_options import GUIDE, extra_body, headers_given, resolve, spec_options, without_header_values
+from nilometer.cli.spec_options import (
+    API,
+    GUIDE,
+    extra_body,
+    headers_given,
+    resolve,
+    spec_options,
+    without_header_values,
+)
 from nilometer.core.errors import SpecError
 from nilometer.core.spec import Http, Load, Spec, to_tree
+from nilometer.wire.dialects import DIALECTS
 
 URL = "http://127.0.0.1:8000"
 
@@ -162,3 +171,52 @@ def test_like_repeats_a_spec_on_another_target_and_load() -> None:
     base = Spec(target=URL, model="m", slo="ttft_p95<=1s")
     spec = resolve("http://other:1", {"concurrency": 32}, base)
     assert (spec.target, spec.model, spec.slo, spec.load.concurrency) == ("http://other:1", "m", "ttft_p95<=1s", 32)
+
+
+def test_the_help_names_every_api() -> None:
+    option = click.command()(API(lambda api: None)).params[0]
+    assert isinstance(option, click.Option)
+    names = (option.help or "").partition(", or a FILE.toml")[0].split(", ")
+    assert names == ["auto", *DIALECTS]
+
+
+PROTOCOL = """
+path = "/p"
+key_header = "X-Reed: {key}"
+headers = { X-Client = "file" }
+body = { q = "{prompt}" }
+whole = { text = "t" }
+"""
+
+
+def test_a_protocol_file_is_taken_into_the_spec_and_its_headers_among_the_others(tmp_path: Path) -> None:
+    file = tmp_path / "reed.toml"
+    file.write_text(PROTOCOL)
+    spec = resolve(URL, {"api": str(file)})
+    assert (spec.api, spec.protocol["path"], spec.http.headers) == (str(file), "/p", {"X-Client": "file"})
+    file.unlink()
+    assert resolve("", {}, base=spec).protocol == spec.protocol
+    other = resolve("", {"api": "chat"}, base=spec)
+    assert (other.api, other.protocol) == ("chat", {})
+
+
+def test_a_spec_file_may_name_a_protocol_file(tmp_path: Path) -> None:
+    file = tmp_path / "reed.toml"
+    file.write_text(PROTOCOL)
+    spec = resolve(toml(tmp_path, f'target = "{URL}"\napi = "{file}"\n'), {})
+    assert spec.protocol["body"] == {"q": "{prompt}"}
+
+
+@pytest.mark.parametrize(
+    ("target", "api", "header"),
+    [
+        (URL, "auto", ("Authorization", "Bearer k")),
+        (URL, "chat", ("Authorization", "Bearer k")),
+        (URL, "anthropic", ("x-api-key", "k")),
+        (URL, "gemini", ("x-goog-api-key", "k")),
+        ("https://h/openai/deployments/d?api-version=1", "auto", ("api-key", "k")),
+    ],
+)
+def test_a_key_goes_where_the_api_wants_it(target: str, api: str, header: tuple[str, str]) -> None:
+    spec = resolve(target, {"api": api, "api_key_env": "K"})
+    assert headers_given(spec, {}, {"K": "k"}) == (header,)

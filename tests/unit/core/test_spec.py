@@ -9,7 +9,19 @@ import msgspec
 import pytest
 
 from nilometer.core.errors import SpecError
-from nilometer.core.spec import Http, Load, Prompts, Sampling, Spec, Timeouts, from_toml, from_tree, to_toml, to_tree
+from nilometer.core.spec import (
+    Http,
+    Load,
+    Prompts,
+    Sampling,
+    Spec,
+    Timeouts,
+    from_toml,
+    from_tree,
+    to_toml,
+    to_tree,
+    without_secrets,
+)
 
 FULL = """\
 target = "http://h:1"
@@ -173,3 +185,9 @@ def test_toml_is_plain() -> None:
     tree = tomllib.loads(to_toml(Spec(target="t", load=Load(concurrency=3))))
     assert tree["load"]["concurrency"] == 3
     assert "rate_per_s" not in tree["load"]
+
+
+def test_what_a_protocol_names_secret_is_not_stored() -> None:
+    protocol = {"path": "/p", "body": {"api_key": "s3cret", "max_tokens": "{max_tokens}"}}
+    kept = without_secrets(Spec(target="t", protocol=protocol)).protocol
+    assert kept == {"path": "/p", "body": {"api_key": "***", "max_tokens": "{max_tokens}"}}

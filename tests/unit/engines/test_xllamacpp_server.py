@@ -23,6 +23,11 @@ class Kind(IntEnum):
     GGML_TYPE_Q8_0 = 8
 
 
+class Pooling(IntEnum):
+    LLAMA_POOLING_TYPE_UNSPECIFIED = -1
+    LLAMA_POOLING_TYPE_MEAN = 1
+
+
 @pytest.fixture
 def params() -> SimpleNamespace:
     return SimpleNamespace(
@@ -32,6 +37,7 @@ def params() -> SimpleNamespace:
         flash_attn_type=Flash.LLAMA_FLASH_ATTN_TYPE_AUTO,
         cache_type_k=Kind.GGML_TYPE_F16,
         cache_type_v=Kind.GGML_TYPE_F16,
+        pooling_type=Pooling.LLAMA_POOLING_TYPE_UNSPECIFIED,
     )
 
 
@@ -79,6 +85,11 @@ def test_what_tuning_needs_is_taken(params: SimpleNamespace) -> None:
     assert (params.timeout_read, params.timeout_write, params.api_keys) == (9, 9, ["k1", "k2"])
 
 
+def test_an_encoder_can_be_served(params: SimpleNamespace) -> None:
+    assert configure(params, ["--embeddings", "--pooling", "mean"]) is None
+    assert (params.embedding, params.pooling_type) == (True, Pooling.LLAMA_POOLING_TYPE_MEAN)
+
+
 @pytest.mark.parametrize(
     ("words", "fault"),
     [
@@ -86,6 +97,7 @@ def test_what_tuning_needs_is_taken(params: SimpleNamespace) -> None:
         (["-np"], "-np needs a value"),
         (["-np", "many"], "bad value for -np"),
         (["-fa", "maybe"], "bad value for -fa"),
+        (["--pooling", "deep"], "bad value for --pooling"),
         (["-ctk", "q9_9"], "bad value for -ctk"),
     ],
 )

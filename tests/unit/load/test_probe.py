@@ -13,6 +13,7 @@ from nilometer.load.probe import ProbeResult, probe, unprobed
 from nilometer.load.probe_talk import FEW_TOKENS
 from nilometer.net.endpoint import parse
 from nilometer.net.fetch import Response
+from nilometer.wire.dialects import DIALECTS
 from nilometer.workload import corpus, lengths
 from nilometer.workload.plan import calls
 
@@ -307,7 +308,10 @@ def test_a_target_that_was_busy_at_first_is_measured_and_the_wait_told() -> None
 def test_an_unknown_api_is_refused_before_anything_is_sent() -> None:
     target = Target()
     fault = refused(target, spec(api="smoke"))
-    assert (fault.slug, fault.params) == ("api_unknown", {"api": "smoke", "known": "auto, chat, completions"})
+    assert (fault.slug, fault.params) == (
+        "api_unknown",
+        {"api": "smoke", "known": ", ".join(["auto", *DIALECTS, "FILE.toml"])},
+    )
     assert target.log == []
 
 

@@ -9,7 +9,7 @@ from tests.unit.load.probe_target import Target, courier
 from nilometer.core.environment import EngineFacts, ModelFacts
 from nilometer.core.errors import SpecError, TargetError
 from nilometer.core.spec import Spec
-from nilometer.load.probe_facts import Model, Served, choose, facts, served
+from nilometer.load.probe_facts import Model, Served, choose, facts, served, served_by, served_natively
 from nilometer.net.fetch import Response
 
 SPEC = Spec(target="http://t:1")
@@ -130,3 +130,53 @@ def test_an_unknown_server_is_not_asked_for_what_others_have() -> None:
     engine, model = read(target)
     assert (engine, model) == (EngineFacts(), ModelFacts(id="m"))
     assert target.paths == ["/v1/models"]
+
+
+@pytest.mark.parametrize(
+    ("path", "told", "api", "engine", "names"),
+    [
+        ("/api/tags", {"models": [{"name": "a:latest"}, {"name": "b:7b"}]}, "ollama", "ollama", "a:latest, b:7b"),
+        ("/info", {"model_id": "org/m", "max_total_tokens": 4096, "version": "3"}, "tgi", "tgi", "org/m"),
+        ("/props", {"default_generation_settings": {"n_ctx": 512}}, "llamacpp", "llama.cpp", ""),
+    ],
+)
+def test_a_server_with_an_api_of_its_own_is_known_by_its_page(
+    path: str, told: object, api: str, engine: str, names: str
+) -> None:
+    way, _ = courier(Target(models=None, apis=(), pages={path: page(told)}), SPEC)
+    found = served_natively(way)
+    assert found is not None
+    assert (found.api, found.engine, found.names) == (api, engine, names)
+
+
+@pytest.mark.parametrize("path", ["/api/tags", "/info", "/props"])
+@pytest.mark.parametrize("told", [{}, [], "page", {"models": 3}, {"model_id": None}])
+def test_another_page_at_that_place_tells_nothing(path: str, told: object) -> None:
+    way, _ = courier(Target(models=None, apis=(), pages={path: page(told)}), SPEC)
+    assert served_natively(way) is None
+
+
+def test_the_latest_of_a_model_needs_no_tag() -> None:
+    way, _ = courier(Target(pages={"/api/tags": page({"models": [{"name": "a:latest"}, {"name": "b:7b"}]})}), SPEC)
+    there = served_by(way, "ollama", False)
+    assert (choose("a", there), choose("b:7b", there)) == ("a", "b:7b")
+    with pytest.raises(SpecError):
+        choose("b", there)
+
+
+@pytest.mark.parametrize(
+    ("api", "protocol", "asked"),
+    [
+        ("auto", False, ["/v1/models"]),
+        ("anthropic", False, ["/v1/models"]),
+        ("ollama", False, ["/api/tags"]),
+        ("tgi", False, ["/info"]),
+        ("gemini", False, []),
+        ("reed.toml", True, []),
+    ],
+)
+def test_what_is_served_is_asked_where_the_api_keeps_it(api: str, protocol: bool, asked: list[str]) -> None:
+    target = Target()
+    way, _ = courier(target, SPEC)
+    served_by(way, api, protocol)
+    assert target.paths == asked

@@ -7,6 +7,9 @@ import pytest
 
 from nilometer.core.spec import Prompts, Sampling, Spec
 from nilometer.load.probe_terms import Terms, bodies, body, wanted_length_fields
+from nilometer.wire.dialects import DIALECTS
+
+CHAT = DIALECTS["chat"]
 
 
 def sent(spec: Spec, terms: Terms, max_tokens: int = 5) -> dict[str, Any]:
@@ -59,14 +62,14 @@ def test_a_probe_may_ask_for_a_whole_answer_of_a_streaming_spec() -> None:
 
 
 def test_answers_are_held_to_their_length_by_default() -> None:
-    assert wanted_length_fields(Spec(target="t")) == ("ignore_eos", "min_tokens")
+    assert wanted_length_fields(Spec(target="t"), CHAT) == ("ignore_eos", "min_tokens")
 
 
 def test_a_spec_can_leave_the_end_to_the_model() -> None:
-    assert wanted_length_fields(Spec(target="t", prompts=Prompts(ignore_eos=False))) == ()
+    assert wanted_length_fields(Spec(target="t", prompts=Prompts(ignore_eos=False)), CHAT) == ()
 
 
 @pytest.mark.parametrize("key", ["tools", "response_format", "grammar", "guided_json", "structured_outputs"])
 def test_nothing_is_held_on_against_a_grammar(key: str) -> None:
     spec = Spec(target="t", sampling=Sampling(extra_body={key: {}}))
-    assert wanted_length_fields(spec) == ()
+    assert wanted_length_fields(spec, CHAT) == ()

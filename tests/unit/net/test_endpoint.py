@@ -182,3 +182,31 @@ def test_masked(url: str, shown: str) -> None:
 )
 def test_request_paths(url: str, path: str) -> None:
     assert request_path(url) == path
+
+
+@pytest.mark.parametrize(
+    ("target", "tail", "path"),
+    [
+        ("http://h", "/api/chat", "/api/chat"),
+        ("http://h/api", "/api/chat", "/api/chat"),
+        ("http://h/api/chat", "/api/chat", "/api/chat"),
+        ("http://h/proxy/api/", "/api/tags", "/proxy/api/tags"),
+        ("http://h/proxy", "/api/tags", "/proxy/api/tags"),
+        ("http://h/generate_stream", "/generate", "/generate"),
+        ("http://h/health", "/health", "/health/health"),
+        ("https://h/v1beta?key=k", "/v1beta/models/m:stream?alt=sse", "/v1beta/models/m:stream?alt=sse&key=k"),
+    ],
+)
+def test_what_an_address_names_already_is_not_put_in_twice(target: str, tail: str, path: str) -> None:
+    assert parse(target).root(tail) == path
+
+
+@pytest.mark.parametrize("tail", ["responses", "messages", "embeddings", "rerank", "models"])
+def test_whole_api_paths_are_taken_for_their_service(tail: str) -> None:
+    assert parse(f"http://h/x/v1/{tail}").base_path == "/x"
+
+
+def test_an_azure_deployment_has_no_v1() -> None:
+    azure = parse("https://h.openai.azure.com/openai/deployments/d/chat/completions?api-version=2024-10-21")
+    assert (azure.is_azure_deployment, azure.below_v1) == (True, False)
+    assert (parse("https://h/openai").is_azure_deployment, parse("https://h/openai").below_v1) == (False, True)

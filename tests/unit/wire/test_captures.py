@@ -8,7 +8,7 @@ import pytest
 
 from nilometer.wire.answer import Answer
 from nilometer.wire.dialects import DIALECTS
-from nilometer.wire.outcome import is_event_stream, judge
+from nilometer.wire.outcome import is_stream, judge
 from nilometer.wire.reader import Reader
 
 LLAMACPP = Path(__file__).parents[2] / "captures" / "llamacpp-b10434"
@@ -16,7 +16,7 @@ LLAMACPP = Path(__file__).parents[2] / "captures" / "llamacpp-b10434"
 
 def read(name: str, dialect: str) -> tuple[Answer, Reader]:
     body = (LLAMACPP / name).read_bytes()
-    stream = is_event_stream(None, body[:400])
+    stream = is_stream(None, body[:400])
     assert stream is not None
     reader = DIALECTS[dialect].reader(stream, True)
     reader.feed(body)

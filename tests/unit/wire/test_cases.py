@@ -1,24 +1,23 @@
-"""The stream cases of this project, fed in the pieces of their schedule; `tests/cases/INDEX.md` says why."""
+"""The stream cases and the captures of every dialect, fed in the pieces of their schedule.
+
+`tests/cases/INDEX.md` says why each case is there.
+"""
 
 from __future__ import annotations
 
 import itertools
 import re
-from pathlib import Path
 from typing import Any, NamedTuple
 
-import msgspec
 import pytest
+from tests.loopback.replay import case, dialect_of, stems
 
 from nilometer.core.record import Record
 from nilometer.wire.answer import Answer
 from nilometer.wire.dialects import DIALECTS
-from nilometer.wire.outcome import Verdict, is_event_stream, judge
+from nilometer.wire.outcome import Verdict, is_stream, judge
 
-CASES = Path(__file__).parents[2] / "cases" / "sse"
-OTHER_DIALECTS = ("s19", "s21", "s23")
-STEMS = sorted(path.name.removesuffix(".expected.json") for path in CASES.glob("*.expected.json"))
-OURS = [stem for stem in STEMS if not stem.startswith(OTHER_DIALECTS)]
+STEMS = stems()
 
 
 class Reading(NamedTuple):
@@ -33,12 +32,11 @@ class Reading(NamedTuple):
 
 
 def read(stem: str) -> Reading:
-    expected: dict[str, Any] = msgspec.json.decode((CASES / f"{stem}.expected.json").read_bytes())
-    (path,) = (path for path in CASES.glob(f"{stem}.*") if not path.name.endswith(".expected.json"))
-    body = path.read_bytes()
-    stream = is_event_stream(expected["content_type"], body[:400])
+    reply, expected = case(stem)
+    body = reply.body
+    dialect = DIALECTS[dialect_of(expected)]
+    stream = is_stream(expected["content_type"], body[:400], lines=dialect.lines)
     assert stream is not None
-    (dialect,) = (row for row in DIALECTS.values() if f"/v1{row.path}" == expected["endpoint"])
     reader = dialect.reader(stream, True)
     matter_ms: list[float] = []
     at = 0
@@ -48,7 +46,12 @@ def read(stem: str) -> Reading:
     assert at == len(body)
     answer = reader.close()
     verdict = judge(
-        status=expected["status"], content_type=expected["content_type"], head=body[:400], answer=answer, whole=True
+        status=expected["status"],
+        content_type=expected["content_type"],
+        head=body[:400],
+        answer=answer,
+        whole=True,
+        lines=dialect.lines,
     )
     return Reading(expected, answer, verdict, matter_ms, reader.tokens, body)
 
@@ -79,13 +82,7 @@ def tpot_ms(one: Record) -> float | None:
     return (one.last_token_ns - one.first_token_ns) / (one.output_tokens - 1) / 1_000_000
 
 
-def test_every_case_of_these_dialects_is_here() -> None:
-    assert [stem[:3] for stem in OURS] == [
-        "s01", "s02", "s04", "s06", "s07", "s09", "s10", "s13", "s14", "s17", "s25",
-    ]  # fmt: skip
-
-
-@pytest.mark.parametrize("stem", OURS)
+@pytest.mark.parametrize("stem", STEMS)
 def test_times_of_the_case(stem: str) -> None:
     reading = read(stem)
     expected, times = reading.expected, reading.matter_ms
@@ -98,20 +95,32 @@ def test_times_of_the_case(stem: str) -> None:
         assert [after - before for before, after in itertools.pairwise(times)] == expected["chunk_gaps_ms"]
 
 
-@pytest.mark.parametrize("stem", [stem for stem in OURS if stem != "s25_non_streaming"])
+@pytest.mark.parametrize("stem", [stem for stem in STEMS if case(stem)[1]["token_events"]])
 def test_events_of_the_case(stem: str) -> None:
-    expected, body = read(stem).expected, read(stem).body
-    events = re.split(rb"(?:\r\n|\n){2}", body)
-    data_events = [event for event in events if re.search(rb"^data:", event, re.MULTILINE)]
-    reader = DIALECTS["chat"].reader(True, False)
-    matter = [number for number, event in enumerate(data_events) if reader.feed(event + b"\n\n")]
-    assert matter[0] == expected["first_token_event"]
-    assert matter[-1] == expected["last_token_event"]
+    reply, expected = case(stem)
+    dialect = DIALECTS[dialect_of(expected)]
+    blocks = reply.body.splitlines(True) if dialect.lines else re.split(rb"(?<=\n\n)|(?<=\r\n\r\n)", reply.body)
+    events = [block for block in blocks if dialect.lines or re.search(rb"^data:", block, re.MULTILINE)]
+    reader = dialect.reader(True, False)
+    matter = [number for number, event in enumerate(events) if reader.feed(event)]
+    assert (matter[0], matter[-1]) == (expected["first_token_event"], expected["last_token_event"])
     assert reader.first_answer is not None
     assert matter[reader.first_answer] == expected["first_answer_event"]
+    assert matter == expected.get("token_event_numbers", matter)
 
 
-@pytest.mark.parametrize("stem", OURS)
+@pytest.mark.parametrize("stem", STEMS)
+def test_any_split_of_the_case_reads_the_same(stem: str) -> None:
+    reply, expected = case(stem)
+    dialect = DIALECTS[dialect_of(expected)]
+    stream = is_stream(expected["content_type"], reply.body[:400], lines=dialect.lines)
+    assert stream is not None
+    whole, bytewise = dialect.reader(stream, True), dialect.reader(stream, True)
+    assert whole.feed(reply.body) == sum(bytewise.feed(bytes([byte])) for byte in reply.body)
+    assert (whole.close(), whole.tokens) == (bytewise.close(), bytewise.tokens)
+
+
+@pytest.mark.parametrize("stem", STEMS)
 def test_counts_of_the_case(stem: str) -> None:
     reading = read(stem)
     expected, answer = reading.expected, reading.answer
@@ -120,18 +129,21 @@ def test_counts_of_the_case(stem: str) -> None:
         assert answer.output_tokens == expected["completion_tokens"]
     assert answer.prompt_tokens == expected["prompt_tokens"]
     assert answer.reasoning_tokens == expected["reasoning_tokens"]
+    assert answer.hidden_tokens is expected.get("hidden", False)
+    assert answer.server == expected.get("server_sent", answer.server)
     assert answer.cached_tokens == expected["cached_tokens"]
     assert tpot_ms(record(reading)) == pytest.approx(expected["tpot_ms"], abs=1e-5)
     if "tokens_per_event" in expected:
         assert reading.tokens == expected["tokens_per_event"]
 
 
-@pytest.mark.parametrize("stem", OURS)
+@pytest.mark.parametrize("stem", STEMS)
 def test_verdict_and_texts_of_the_case(stem: str) -> None:
     reading = read(stem)
     expected, answer, verdict = reading.expected, reading.answer, reading.verdict
     assert verdict.outcome == expected["outcome"]
     assert answer.finish_reason == expected["finish_reason"]
+    assert answer.native_finish_reason == expected.get("native_finish_reason", answer.native_finish_reason)
     assert answer.text == expected["text"]
     assert answer.reasoning == expected.get("reasoning_text")
     assert answer.tool_arguments == expected.get("tool_arguments")
@@ -151,3 +163,13 @@ def test_s13_is_estimated_from_its_frames() -> None:
 def test_s10_counts_no_tokens() -> None:
     answer = read("s10_error_frame_midstream").answer
     assert (answer.output_tokens, answer.matter_events) == (None, 2)
+
+
+def test_s19_states_its_times_in_nanoseconds() -> None:
+    server = read("s19_ollama_chat_ndjson").answer.server
+    assert server is not None
+    told = read("s19_ollama_chat_ndjson").expected["server"]
+    eval_ns, load_ns, prompt_ns = (server[f"{name}_duration"] for name in ("eval", "load", "prompt_eval"))
+    assert isinstance(eval_ns, int) and isinstance(load_ns, int) and isinstance(prompt_ns, int)
+    assert 5 / eval_ns * 1e9 == pytest.approx(told["eval_tps"], abs=1e-5)
+    assert (load_ns / 1e6, prompt_ns / 1e6) == (told["load_ms"], told["prompt_eval_ms"])

@@ -7,12 +7,34 @@ import pytest
 from nilometer.wire.dialects import DIALECTS
 
 
-def test_rows_stand_under_their_names_with_paths_below_the_base() -> None:
-    assert {name: row.path for name, row in DIALECTS.items()} == {
-        "chat": "/chat/completions",
-        "completions": "/completions",
-    }
+def test_rows_stand_under_their_names() -> None:
     assert all(name == row.name for name, row in DIALECTS.items())
+    assert len({row.path for row in DIALECTS.values()}) == len(DIALECTS)
+
+
+@pytest.mark.parametrize(
+    ("name", "base", "whole", "streamed"),
+    [
+        ("chat", "v1", "/chat/completions", "/chat/completions"),
+        ("completions", "v1", "/completions", "/completions"),
+        ("responses", "v1", "/responses", "/responses"),
+        ("ollama", "root", "/api/chat", "/api/chat"),
+        ("tgi", "root", "/generate", "/generate_stream"),
+        ("llamacpp", "root", "/completion", "/completion"),
+        ("anthropic", "v1", "/messages", "/messages"),
+        (
+            "gemini",
+            "root",
+            "/v1beta/models/a%20b%3F:generateContent",
+            "/v1beta/models/a%20b%3F:streamGenerateContent?alt=sse",
+        ),
+        ("embeddings", "v1", "/embeddings", "/embeddings"),
+        ("rerank", "v1", "/rerank", "/rerank"),
+    ],
+)
+def test_where_requests_go(name: str, base: str, whole: str, streamed: str) -> None:
+    row = DIALECTS[name]
+    assert (row.base, row.route("a b?", stream=False), row.route("a b?", stream=True)) == (base, whole, streamed)
 
 
 @pytest.mark.parametrize("name", DIALECTS)

@@ -6,7 +6,7 @@ import pytest
 
 from nilometer.wire import chat
 from nilometer.wire.answer import Answer
-from nilometer.wire.outcome import Verdict, is_event_stream, judge
+from nilometer.wire.outcome import Verdict, is_stream, judge
 
 SSE = "text/event-stream; charset=utf-8"
 JSON = "application/json"
@@ -19,7 +19,7 @@ HTML = b"<!doctype html>\n<title>Sign  in</title>"
 
 def judged(body: bytes, *, status: int | None = 200, content_type: str | None = SSE, whole: bool = True) -> Verdict:
     """As the load loop does it: a reader where the body is one of ours, then the verdict."""
-    stream = is_event_stream(content_type, body[:400])
+    stream = is_stream(content_type, body[:400])
     answer: Answer | None = None
     if stream is not None:
         reader = chat.reader(stream, False)
@@ -57,7 +57,7 @@ def judged(body: bytes, *, status: int | None = 200, content_type: str | None = 
     ],
 )
 def test_the_body_says_what_it_is(content_type: str | None, head: bytes, stream: bool | None) -> None:
-    assert is_event_stream(content_type, head) is stream
+    assert is_stream(content_type, head) is stream
 
 
 @pytest.mark.parametrize(

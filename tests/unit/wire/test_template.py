@@ -57,7 +57,7 @@ def test_a_frame_with_more_than_plain_text_is_not_learned(json: bytes) -> None:
     [
         b'data: {"choices":[{"index":0,"delta":{"content":"a"}}]}\n',
         b'data: {"choices":[{"index":0,"delta":{"content":"a"}}]}\r\r',
-        b'event: x\ndata: {"choices":[{"index":0,"delta":{"content":"a"}}]}\n\n',
+        b'event: error\ndata: {"choices":[{"index":0,"delta":{"content":"a"}}]}\n\n',
         b'data: {"choices":[{"index":0,"delta":{"content":"a"}}]}\n\ndata',
         b'data: {"choices":[{"index":0,"delta":{"content":"a"}}]}\n\ndata: {}\n\n',
     ],

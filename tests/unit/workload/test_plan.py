@@ -187,3 +187,7 @@ def test_unknown_arrivals_are_refused_before_a_call_is_taken(made: Ruler) -> Non
     with pytest.raises(SpecError) as refused:
         plan.calls(asked, made, body=body, host="h", target="/")
     assert refused.value.slug == "arrivals_unknown"
+
+
+def test_a_protocol_may_ask_by_another_method() -> None:
+    assert plan.head(host="h", target="/x", method="PUT").startswith(b"PUT /x HTTP/1.1\r\n")

@@ -1,0 +1,163 @@
+"""Servers of a test that speak one API each, as far as a load test needs it: they count words and answer in words.
+
+Each is a function of what was asked to a `Reply`, for `replay.Replay`. A prompt has a token a word, and OVERHEAD more.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from tests.loopback.replay import NOT_FOUND, Exchange, Reply
+
+OVERHEAD = 4
+FIRST_MS, GAP_MS = 20.0, 4.0
+Speak = Callable[[str, dict[str, Any]], Reply | None]
+"""(path, body) -> the answer, None where nothing is there."""
+
+
+def speaker(speak: Speak) -> Callable[[Exchange], Reply]:
+    """What `Replay` takes."""
+
+    def choose(exchange: Exchange) -> Reply:
+        body = json.loads(exchange.body) if exchange.body else {}
+        return speak(exchange.path, body) or NOT_FOUND
+
+    return choose
+
+
+def tokens_of(text: str) -> int:
+    return len(text.split()) + OVERHEAD
+
+
+def whole(value: object, ms: float = 30.0) -> Reply:
+    body = json.dumps(value).encode()
+    return Reply(body, ((ms, len(body)),), content_type="application/json", framing="length", ending="keep")
+
+
+def stream(pieces: Iterable[str], content_type: str = "text/event-stream") -> Reply:
+    """The first piece after FIRST_MS, each other one GAP_MS later."""
+    sent = [piece.encode() for piece in pieces]
+    schedule = tuple((FIRST_MS + GAP_MS * i, len(piece)) for i, piece in enumerate(sent))
+    return Reply(b"".join(sent), schedule, content_type=content_type, ending="keep")
+
+
+def sse(value: object, name: str | None = None) -> str:
+    return (f"event: {name}\n" if name else "") + f"data: {json.dumps(value)}\n\n"
+
+
+def ollama(path: str, body: dict[str, Any]) -> Reply | None:
+    if path == "/api/tags":
+        return whole({"models": [{"name": "reed:latest", "model": "reed:latest"}]})
+    if path != "/api/chat":
+        return None
+    assert body["model"] == "reed:latest"
+    n = body["options"]["num_predict"]
+    counts = {"prompt_eval_count": tokens_of(body["messages"][0]["content"]), "eval_count": n}
+    end = {"done": True, "done_reason": "length", **counts, "eval_duration": 5_000_000}
+    if not body["stream"]:
+        return whole({"model": "reed", "message": {"content": "mud " * n}, **end})
+    lines = [{"model": "reed", "message": {"content": "mud "}, "done": False} for _ in range(n)]
+    told = [*lines, {"model": "reed", "message": {"content": ""}, **end}]
+    return stream([json.dumps(line) + "\n" for line in told], "application/x-ndjson")
+
+
+def tgi(path: str, body: dict[str, Any]) -> Reply | None:
+    if path == "/info":
+        return whole({"model_id": "org/reed", "max_total_tokens": 4096})
+    if path == "/tokenize":
+        tokens = [{"id": i, "text": word} for i, word in enumerate(body.get("inputs", "").split())]
+        return whole(tokens) if tokens else None
+    if path not in ("/generate", "/generate_stream"):
+        return None
+    n = body["parameters"]["max_new_tokens"]
+    details = {"finish_reason": "length", "generated_tokens": n, "input_length": len(body["inputs"].split())}
+    if path == "/generate":
+        return whole({"generated_text": "mud " * n, "details": details})
+    events: list[dict[str, Any]] = [{"index": i, "token": {"text": "mud ", "special": False}} for i in range(n)]
+    events[-1] |= {"generated_text": "mud " * n, "details": details}
+    return stream([sse(event).replace("data: ", "data:") for event in events])
+
+
+def gemini(path: str, body: dict[str, Any]) -> Reply | None:
+    if not path.startswith("/v1beta/models/reed:"):
+        return None
+    n = body["generationConfig"]["maxOutputTokens"]
+    prompt = tokens_of(body["contents"][0]["parts"][0]["text"])
+
+    def chunk(text: str, count: int, finish: str | None) -> dict[str, Any]:
+        candidate = {"content": {"parts": [{"text": text}]}, "finishReason": finish}
+        counts = {"promptTokenCount": prompt, "candidatesTokenCount": count}
+        return {"candidates": [candidate], "usageMetadata": counts}
+
+    if path.endswith(":generateContent"):
+        return whole(chunk("mud " * n, n, "MAX_TOKENS"))
+    assert path.endswith(":streamGenerateContent?alt=sse")
+    return stream([sse(chunk("mud ", i + 1, "MAX_TOKENS" if i + 1 == n else None)) for i in range(n)])
+
+
+def anthropic(path: str, body: dict[str, Any]) -> Reply | None:
+    if path == "/v1/models":
+        return whole({"data": [{"type": "model", "id": "reed"}], "has_more": False})
+    if path != "/v1/messages":
+        return None
+    if "ignore_eos" in body:
+        return Reply(
+            json.dumps({"type": "error", "error": {"message": "ignore_eos: Extra inputs are not permitted"}}).encode(),
+            status=400,
+            content_type="application/json",
+            framing="length",
+            ending="keep",
+        )
+    n, prompt = body["max_tokens"], tokens_of(body["messages"][0]["content"])
+    message: dict[str, Any] = {"id": "m1", "type": "message", "model": "reed", "content": []}
+    if not body["stream"]:
+        usage = {"input_tokens": prompt, "output_tokens": n}
+        content = [{"type": "text", "text": "mud " * n}]
+        return whole({**message, "content": content, "stop_reason": "max_tokens", "usage": usage})
+    delta = {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "mud "}}
+    start = {"type": "message_start", "message": {**message, "usage": {"input_tokens": prompt, "output_tokens": 1}}}
+    end = {"type": "message_delta", "delta": {"stop_reason": "max_tokens"}, "usage": {"output_tokens": n}}
+    events: list[dict[str, Any]] = [start, *[delta] * n, end, {"type": "message_stop"}]
+    return stream([sse(event, str(event["type"])) for event in events])
+
+
+def responses(path: str, body: dict[str, Any]) -> Reply | None:
+    if path != "/v1/responses":
+        return None
+    n = body["max_output_tokens"]
+    told: dict[str, Any] = {"id": "r1", "model": "reed", "status": "incomplete"}
+    told["incomplete_details"] = {"reason": "max_output_tokens"}
+    told["usage"] = {"input_tokens": tokens_of(body["input"]), "output_tokens": n}
+    if not body["stream"]:
+        item = {"type": "message", "content": [{"type": "output_text", "text": "mud " * n}]}
+        return whole({**told, "output": [item]})
+    deltas = [{"type": "response.output_text.delta", "delta": "mud ", "sequence_number": i} for i in range(n)]
+    return stream([sse(event) for event in [*deltas, {"type": "response.incomplete", "response": told}]])
+
+
+def encoder(path: str, body: dict[str, Any]) -> Reply | None:
+    if path == "/v1/embeddings":
+        usage = {"prompt_tokens": tokens_of(body["input"]), "total_tokens": tokens_of(body["input"])}
+        return whole({"data": [{"embedding": [0.5] * 64}], "model": "reed", "usage": usage})
+    if path == "/v1/rerank":
+        usage = {"total_tokens": tokens_of(body["query"]) + tokens_of(body["documents"][0])}
+        return whole({"results": [{"index": 0, "relevance_score": 0.5}], "model": "reed", "usage": usage})
+    return None
+
+
+def azure(path: str, body: dict[str, Any]) -> Reply | None:
+    """A deployment: chat beside no `/v1`, with the version in the query."""
+    if path != "/openai/deployments/reed/chat/completions?api-version=2024-10-21":
+        return None
+    n = body["max_tokens"]
+    usage = {"prompt_tokens": tokens_of(body["messages"][0]["content"]), "completion_tokens": n}
+    if not body["stream"]:
+        choice: dict[str, Any] = {"index": 0, "message": {"content": "mud " * n}, "finish_reason": "length"}
+        return whole({"id": "c", "model": "reed", "choices": [choice], "usage": usage})
+    filters: dict[str, Any] = {"id": "", "model": "", "choices": [], "prompt_filter_results": []}
+    frame = {"id": "c", "model": "reed", "choices": [{"index": 0, "delta": {"content": "mud "}, "finish_reason": None}]}
+    end = {"id": "c", "model": "reed", "choices": [{"index": 0, "delta": {}, "finish_reason": "length"}]}
+    events = [filters, *[frame] * n, end, {"id": "c", "model": "reed", "choices": [], "usage": usage}]
+    return stream([*(sse(event) for event in events), "data: [DONE]\n\n"])

@@ -1,0 +1,223 @@
+"""A whole load test through each API, by the command line, on a real server: what is asked where, and what is found."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from tests.loopback import speaking
+from tests.loopback.replay import Exchange, Replay
+from tests.loopback.speaking import FIRST_MS, GAP_MS, Speak, speaker
+from tests.loopback.test_measure import Env, env, nilo
+
+__all__ = ["env"]
+QUICK = ("--warmup", "0s", "--requests", "6", "--input-tokens", "40", "--output-tokens", "20", "--no-archive")
+
+
+class Way(NamedTuple):
+    """How one API is measured, and where its requests must go: streamed, and whole."""
+
+    speak: Speak
+    words: tuple[str, ...]
+    streamed: str | None
+    whole: str
+    api: str
+    address: str = ""
+
+
+WAYS = {
+    "ollama": Way(speaking.ollama, (), "/api/chat", "/api/chat", "ollama"),
+    "ollama_below_api": Way(speaking.ollama, ("--api", "ollama"), "/api/chat", "/api/chat", "ollama", "/api"),
+    "tgi": Way(speaking.tgi, (), "/generate_stream", "/generate", "tgi"),
+    "gemini": Way(
+        speaking.gemini,
+        ("--api", "gemini", "--model", "reed"),
+        "/v1beta/models/reed:streamGenerateContent?alt=sse",
+        "/v1beta/models/reed:generateContent",
+        "gemini",
+        "/v1beta",
+    ),
+    "anthropic": Way(speaking.anthropic, ("--api", "anthropic"), "/v1/messages", "/v1/messages", "anthropic"),
+    "responses": Way(
+        speaking.responses, ("--api", "responses", "--model", "reed"), "/v1/responses", "/v1/responses", "responses"
+    ),
+    "azure": Way(
+        speaking.azure,
+        (),
+        "/openai/deployments/reed/chat/completions?api-version=2024-10-21",
+        "/openai/deployments/reed/chat/completions?api-version=2024-10-21",
+        "chat",
+        "/openai/deployments/reed?api-version=2024-10-21",
+    ),
+    "embeddings": Way(speaking.encoder, ("--api", "embeddings"), None, "/v1/embeddings", "embeddings"),
+    "rerank": Way(speaking.encoder, ("--api", "rerank"), None, "/v1/rerank", "rerank"),
+}
+
+
+def measured(env: Env, way: Way, *words: str) -> tuple[dict[str, Any], list[dict[str, Any]], list[Exchange]]:
+    """(summary, raw records, what the server was asked) of one load test."""
+    records = Path(env["XDG_DATA_HOME"]).parent / "records.jsonl"
+    with Replay(speaker(way.speak)) as server:
+        done = nilo(
+            env,
+            *("measure", server.url + way.address, "-c", "2", *QUICK, "--records", str(records), "--json"),
+            *way.words,
+            *words,
+        )
+    assert done.returncode in (0, 4), done.stderr
+    return json.loads(done.stdout), [json.loads(line) for line in records.read_text().splitlines()], server.exchanges
+
+
+@pytest.mark.parametrize("name", WAYS)
+def test_a_streamed_load_test(env: Env, name: str) -> None:
+    way = WAYS[name]
+    run, records, exchanges = measured(env, way)
+    assert (run["requests"]["ok"], run["requests"]["error"], run["spec"]["api"]) == (6, 0, way.api)
+    assert {record["prompt_tokens"] for record in records} == {40}
+    assert [e.path for e in exchanges[-len(records) :]] == [way.streamed or way.whole] * len(records)
+    if way.streamed is None:
+        assert (run["latency_ms"]["ttft"], run["latency_ms"]["tpot"]) == (None, None)
+        assert run["throughput"]["output_tokens_per_s"] is None
+        assert run["throughput"]["input_tokens_per_s"] > 0
+        assert run["latency_ms"]["e2e"]["n"] == 6
+        assert run["spec"]["stream"] is False
+        return
+    assert {record["output_tokens"] for record in records} == {20}
+    for record in records:
+        assert FIRST_MS - 0.2 <= record["ttft_ms"] < FIRST_MS + GAP_MS + 10
+        assert record["tpot_ms"] == pytest.approx(GAP_MS, abs=1)
+
+
+@pytest.mark.parametrize("name", [name for name in WAYS if name not in ("embeddings", "rerank", "ollama_below_api")])
+def test_a_load_test_of_whole_answers(env: Env, name: str) -> None:
+    way = WAYS[name]
+    run, records, exchanges = measured(env, way, "--no-stream")
+    assert (run["requests"]["ok"], run["latency_ms"]["ttft"]) == (6, None)
+    assert {record["output_tokens"] for record in records} == {20}
+    assert [e.path for e in exchanges[-len(records) :]] == [way.whole] * len(records)
+
+
+@pytest.mark.parametrize("name", ["ollama_below_api", "gemini", "responses", "azure", "embeddings"])
+def test_without_a_probe_the_same_address_is_asked(env: Env, name: str) -> None:
+    way = WAYS[name]
+    words = ("--no-probe",) if "--model" in way.words else ("--no-probe", "--model", "reed:latest")
+    run, records, exchanges = measured(env, way, *words)
+    assert run["requests"]["ok"] == 6
+    assert {e.path for e in exchanges} == {way.streamed or way.whole}
+    assert len(exchanges) == len(records)
+
+
+def test_an_openai_server_is_asked_nothing_of_another_api(env: Env) -> None:
+    def chat(path: str, body: dict[str, Any]) -> Any:
+        if path == "/v1/models":
+            return speaking.whole({"data": [{"id": "reed"}]})
+        known = "/openai/deployments/reed/chat/completions?api-version=2024-10-21"
+        return speaking.azure(known, body) if path == "/v1/chat/completions" else None
+
+    way = Way(chat, (), "/v1/chat/completions", "/v1/chat/completions", "chat")
+    _, _, exchanges = measured(env, way)
+    asked = {e.path for e in exchanges}
+    assert asked <= {"/v1/models", "/v1/chat/completions", "/tokenize"}, asked
+
+
+@pytest.mark.parametrize(
+    ("name", "header", "value"),
+    [
+        ("anthropic", "x-api-key", "s3cret"),
+        ("gemini", "x-goog-api-key", "s3cret"),
+        ("azure", "api-key", "s3cret"),
+        ("ollama", "authorization", "Bearer s3cret"),
+    ],
+)
+def test_a_key_goes_in_the_header_of_the_api(env: Env, name: str, header: str, value: str) -> None:
+    run, _, exchanges = measured({**env, "REED_KEY": "s3cret"}, WAYS[name], "--api-key-env", "REED_KEY")
+    assert {e.headers.get(header) for e in exchanges} == {value}
+    others = {"x-api-key", "x-goog-api-key", "api-key", "authorization"} - {header}
+    assert not any(other in e.headers for e in exchanges for other in others)
+    assert "s3cret" not in json.dumps(run)
+    if name == "anthropic":
+        assert {e.headers.get("anthropic-version") for e in exchanges} == {"2023-06-01"}
+
+
+def test_a_header_given_stands_in_place_of_the_dialects(env: Env) -> None:
+    _, _, exchanges = measured(env, WAYS["anthropic"], "--header", "Anthropic-Version: 2099-01-01")
+    assert {e.headers.get("anthropic-version") for e in exchanges} == {"2099-01-01"}
+
+
+def test_a_model_that_stands_in_the_path_must_be_named(env: Env) -> None:
+    with Replay(speaker(speaking.gemini)) as server:
+        for more in ((), ("--no-probe",)):
+            done = nilo(env, "measure", server.url, "--api", "gemini", *QUICK, *more)
+            assert (done.returncode, "Traceback" in done.stderr) == (2, False)
+            assert "--model" in done.stderr
+    assert server.exchanges == []
+
+
+PAGES = sorted((Path(__file__).parents[2] / "docs" / "how-to").glob("other-protocols*.md"))
+
+
+def said_in(page: Path) -> str:
+    """The protocol file that a page shows."""
+    (block,) = re.findall(r"^```toml\n(.*?)^```$", page.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    return str(block)
+
+
+def reed(path: str, body: dict[str, Any]) -> Any:
+    """The service of the page."""
+    if path != "/v2/reed/say":
+        return None
+    assert body["settings"]["heat"] == 0.0
+    n, prompt = body["settings"]["limit"], speaking.tokens_of(body["query"])
+    if not body["live"]:
+        return speaking.whole({"answer": "mud " * n, "why": "limit", "used": {"in": prompt, "out": n}})
+    events = [{"out": [{"piece": "mud "}], "used": {"in": prompt, "out": i + 1}} for i in range(n)]
+    return speaking.stream([speaking.sse(event) for event in [*events[:-1], {**events[-1], "why": "limit"}]])
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_protocol_of_the_page_measures_its_service(env: Env, page: Path, tmp_path: Path) -> None:
+    assert said_in(page) == said_in(PAGES[0])
+    file = tmp_path / "reed.toml"
+    file.write_text(said_in(page))
+    way = Way(reed, ("--api", str(file), "--model", "reed"), "/v2/reed/say", "/v2/reed/say", str(file))
+    run, records, exchanges = measured({**env, "REED_KEY": "s3cret"}, way, "--api-key-env", "REED_KEY")
+    assert (run["requests"]["ok"], run["spec"]["api"]) == (6, str(file))
+    assert {(record["prompt_tokens"], record["output_tokens"]) for record in records} == {(40, 20)}
+    assert {record["finish_reason"] for record in records} == {"length"}
+    assert all(record["tpot_ms"] == pytest.approx(GAP_MS, abs=1) for record in records)
+    assert {e.path for e in exchanges} == {"/v2/reed/say"}
+    assert {(e.headers["x-reed-key"], e.headers["x-client"]) for e in exchanges} == {("s3cret", "nilometer")}
+    assert "s3cret" not in json.dumps(run)
+    run, records, _ = measured(env, way, "--no-stream")
+    assert (run["requests"]["ok"], {record["output_tokens"] for record in records}) == (6, {20})
+
+
+def test_a_protocol_file_with_a_mistake_is_refused_and_nothing_is_sent(env: Env, tmp_path: Path) -> None:
+    file = tmp_path / "reed.toml"
+    with Replay(speaker(reed)) as server:
+        for text, said in ((said_in(PAGES[0]).replace("finish", "finnish"), "line"), ("path = ", "line")):
+            file.write_text(text)
+            done = nilo(env, "measure", server.url, "--api", str(file), *QUICK)
+            assert (done.returncode, "Traceback" in done.stderr) == (2, False)
+            assert str(file) in done.stderr
+            assert said in done.stderr
+        done = nilo(env, "measure", server.url, "--api", str(tmp_path / "none.toml"), *QUICK)
+        assert (done.returncode, "Traceback" in done.stderr) == (2, False)
+    assert server.exchanges == []
+
+
+def test_a_run_through_a_file_is_repeated_without_it(env: Env, tmp_path: Path) -> None:
+    file = tmp_path / "reed.toml"
+    file.write_text(re.sub(r"\[headers\]\n.*\n", "", said_in(PAGES[0])))
+    words = [word for word in QUICK if word != "--no-archive"]
+    with Replay(speaker(reed)) as server:
+        first = nilo(env, "measure", server.url, "--api", str(file), "--model", "reed", *words, "--json")
+        assert first.returncode in (0, 4), first.stderr
+        file.unlink()
+        run = json.loads(first.stdout)["run"]
+        second = nilo(env, "measure", "--like", run, *words, "--json")
+    assert second.returncode in (0, 4), second.stderr
+    assert json.loads(second.stdout)["requests"]["ok"] == 6
