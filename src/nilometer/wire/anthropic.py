@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from .ask import Ask, written
+from .ask import SYSTEM, Ask, written
 from .frame import decode, shape
 from .matter import ANSWER, REASONING, Piece
 from .native import NativeFrame, NativeTally
@@ -156,7 +156,8 @@ def body(ask: Ask) -> bytes:
         ask,
         {
             "model": ask.model,
-            "messages": [{"role": "user", "content": ask.prompt}],
+            "messages": [message for message in ask.messages() if message["role"] != SYSTEM],
+            "system": ask.system(),
             "max_tokens": ask.max_tokens,
             "stream": ask.stream,
             "temperature": ask.temperature,

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
+SYSTEM = "system"
+
+
+class Turn(NamedTuple):
+    """What was said before the prompt, and by whom: `system`, `user`, `assistant`."""
+
+    role: str
+    text: str
+
 
 class Ask(msgspec.Struct, frozen=True, kw_only=True):
-    """One request. None leaves the key out of the body; `extra` is laid over it last and so wins."""
+    """One request. None leaves the key out of the body; `extra` is laid over it last and so wins.
+
+    `turns` come before the prompt, which is the user's.
+    """
 
     model: str | None
     prompt: str
@@ -19,6 +31,20 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     top_p: float | None = None
     seed: int | None = None
     extra: dict[str, Any] = {}
+    turns: tuple[Turn, ...] = ()
+
+    def messages(self) -> list[dict[str, object]]:
+        """The conversation as most APIs take it."""
+        said = [*self.turns, Turn("user", self.prompt)]
+        return [{"role": turn.role, "content": turn.text} for turn in said]
+
+    def system(self) -> str | None:
+        """What the system says, for an API that takes it apart from the messages; None where it says nothing."""
+        return "\n\n".join(turn.text for turn in self.turns if turn.role == SYSTEM) or None
+
+    def text(self) -> str:
+        """The conversation as one text, for an API that knows no messages."""
+        return "\n\n".join([*(turn.text for turn in self.turns), self.prompt])
 
 
 def encode(ask: Ask, subject: dict[str, object]) -> bytes:

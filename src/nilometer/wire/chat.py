@@ -100,7 +100,7 @@ class ChatTally(ChoiceTally[Choice]):
 
 def body(ask: Ask) -> bytes:
     """The request's JSON body."""
-    return encode(ask, {"messages": [{"role": "user", "content": ask.prompt}]})
+    return encode(ask, {"messages": ask.messages()})
 
 
 def reader(event_stream: bool, keep_text: bool) -> Reader:

@@ -40,7 +40,7 @@ class CompletionTally(ChoiceTally[Choice]):
 
 def body(ask: Ask) -> bytes:
     """The request's JSON body."""
-    return encode(ask, {"prompt": ask.prompt})
+    return encode(ask, {"prompt": ask.text()})
 
 
 def reader(event_stream: bool, keep_text: bool) -> Reader:

@@ -159,7 +159,7 @@ def dialect(protocol: Protocol, name: str) -> Dialect:
 
 def body(protocol: Protocol, ask: Ask) -> bytes:
     """The JSON body of a request."""
-    values = {name: getattr(ask, name) for name in NAMES}
+    values = {name: getattr(ask, name) for name in NAMES} | {"prompt": ask.text()}
     return written(ask, filled(protocol.body, values))
 
 

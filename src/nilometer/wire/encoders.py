@@ -61,12 +61,12 @@ class EncoderTally(NativeTally[Encoded, Encoded]):
 
 def embeddings_body(ask: Ask) -> bytes:
     """The JSON body of a request for one vector."""
-    return written(ask, {"model": ask.model, "input": ask.prompt})
+    return written(ask, {"model": ask.model, "input": ask.text()})
 
 
 def rerank_body(ask: Ask) -> bytes:
     """The JSON body of a request that ranks one document, the prompt."""
-    return written(ask, {"model": ask.model, "query": RERANK_QUERY, "documents": [ask.prompt]})
+    return written(ask, {"model": ask.model, "query": RERANK_QUERY, "documents": [ask.text()]})
 
 
 def reader(event_stream: bool, keep_text: bool) -> Reader:

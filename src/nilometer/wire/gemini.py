@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from .ask import Ask, written
+from .ask import SYSTEM, Ask, Turn, written
 from .frame import shape
 from .matter import ANSWER, REASONING
 from .native import NativeFrame, NativeTally
@@ -121,12 +121,19 @@ class GeminiTally(NativeTally[Response, Response]):
         return matter
 
 
+def _content(turn: Turn) -> dict[str, object]:
+    return {"role": "model" if turn.role == "assistant" else "user", "parts": [{"text": turn.text}]}
+
+
 def body(ask: Ask) -> bytes:
     """The request's JSON body; the model and whether to stream stand in the path."""
+    said = [*ask.turns, Turn("user", ask.prompt)]
+    system = ask.system()
     return written(
         ask,
         {
-            "contents": [{"role": "user", "parts": [{"text": ask.prompt}]}],
+            "contents": [_content(turn) for turn in said if turn.role != SYSTEM],
+            "systemInstruction": {"parts": [{"text": system}]} if system else None,
             "generationConfig": {
                 "maxOutputTokens": ask.max_tokens,
                 "temperature": ask.temperature,

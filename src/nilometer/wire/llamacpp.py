@@ -50,7 +50,7 @@ def body(ask: Ask) -> bytes:
     return written(
         ask,
         {
-            "prompt": ask.prompt,
+            "prompt": ask.text(),
             "n_predict": ask.max_tokens,
             "stream": ask.stream,
             "temperature": ask.temperature,

@@ -97,7 +97,7 @@ def body(ask: Ask) -> bytes:
         ask,
         {
             "model": ask.model,
-            "messages": [{"role": "user", "content": ask.prompt}],
+            "messages": ask.messages(),
             "stream": ask.stream,
             "options": {
                 "num_predict": ask.max_tokens,

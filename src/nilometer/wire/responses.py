@@ -169,7 +169,7 @@ def body(ask: Ask) -> bytes:
         ask,
         {
             "model": ask.model,
-            "input": ask.prompt,
+            "input": ask.messages() if ask.turns else ask.prompt,
             "max_output_tokens": ask.max_tokens,
             "stream": ask.stream,
             "temperature": ask.temperature,

@@ -86,7 +86,7 @@ def body(ask: Ask) -> bytes:
     return written(
         ask,
         {
-            "inputs": ask.prompt,
+            "inputs": ask.text(),
             "parameters": {
                 "max_new_tokens": ask.max_tokens,
                 "do_sample": sampled,
