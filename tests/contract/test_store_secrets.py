@@ -9,7 +9,7 @@ from tests.unit.archive.samples import make_records, make_run
 from nilometer.archive.sqlite import SqliteArchive
 from nilometer.core.environment import EngineFacts, Environment
 from nilometer.core.group import Group
-from nilometer.core.spec import Http, Spec, to_toml
+from nilometer.core.spec import Http, Labels, Sampling, Spec, to_toml
 
 CANARY = "canary-7f3a-9e1c"
 SPEC = Spec(
@@ -17,6 +17,8 @@ SPEC = Spec(
     http=Http(
         headers={"Authorization": f"Bearer {CANARY}", "X-Team": CANARY}, proxy=f"http://user:{CANARY}@proxy:3128"
     ),
+    sampling=Sampling(extra_body={"user_token": CANARY, "tools": [{"api_key": CANARY}]}),
+    labels=Labels(extra={"password": CANARY, "team": "blue"}),
 )
 ENVIRONMENT = Environment(engine=EngineFacts(flags=["--api-key", CANARY, f"--hf-token={CANARY}", "-np", "4"]))
 

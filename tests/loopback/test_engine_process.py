@@ -197,6 +197,14 @@ def test_a_server_that_dies_at_once_is_told_with_its_last_words(tmp_path: Path) 
     assert Path(str(caught.value.params["log"])).read_text() == "loading\ncannot read the model\n"
 
 
+def test_the_last_words_of_a_server_are_told_without_the_secrets_of_its_flags(tmp_path: Path) -> None:
+    dies = [sys.executable, "-c", "import sys; sys.exit('x' * 150 + sys.argv[2] + '|' + sys.argv[2])"]
+    argv = [*dies, "--api-key", "canary-0123456789"]
+    with pytest.raises(EngineError) as caught:
+        begin(Launch(name="fake", argv=argv, port=free_port(), log_folder=tmp_path))
+    assert caught.value.params["detail"] == "x" * 150 + "***|***"
+
+
 def test_a_server_killed_by_a_signal_is_told_by_its_name(tmp_path: Path) -> None:
     dies = [sys.executable, "-c", "import os, signal; os.kill(os.getpid(), signal.SIGILL)"]
     with pytest.raises(EngineError) as caught:

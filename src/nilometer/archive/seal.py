@@ -11,7 +11,7 @@ from nilometer.core.environment import Environment
 from nilometer.core.errors import SpecError
 from nilometer.core.group import Group
 from nilometer.core.run import Run
-from nilometer.core.secrets import SHOWN, is_secret_name
+from nilometer.core.secrets import mask_flags
 from nilometer.core.spec import from_toml, to_toml, without_secrets
 
 
@@ -34,19 +34,4 @@ def seal_group(group: Group) -> Group:
 
 def _seal_environment(environment: Environment) -> Environment:
     flags = environment.engine.flags
-    return replace(environment, engine=replace(environment.engine, flags=None if flags is None else _seal_flags(flags)))
-
-
-def _seal_flags(flags: list[str]) -> list[str]:
-    """`--api-key=x` and `--api-key x` both; a flag that only names a number of tokens stays."""
-    sealed: list[str] = []
-    expects = False
-    for flag in flags:
-        name, equals, _ = flag.partition("=")
-        secret = name.startswith("-") and is_secret_name(name)
-        if expects and not flag.startswith("-"):
-            sealed.append(SHOWN)
-        else:
-            sealed.append(f"{name}={SHOWN}" if secret and equals else flag)
-        expects = secret and not equals
-    return sealed
+    return replace(environment, engine=replace(environment.engine, flags=None if flags is None else mask_flags(flags)))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .session import Session, shared_options
-from .spec_options import API, INSECURE, headers_given, resolve, without_header_values
+from .spec_options import API, INSECURE, headers_given, resolve
 from .values import HEADER
 
 if TYPE_CHECKING:
@@ -28,15 +28,17 @@ _MARKS = {"ok": "ok  ", "warn": "warn", "fail": "FAIL", "skipped": "-   "}
 @shared_options
 def command(target: str | None, session: Session, **given: Any) -> None:
     """Can this machine measure; and does TARGET answer as a model server, with a real request tried on it."""
+    from nilometer.core.mask import Mask
+    from nilometer.core.spec import secrets_of
     from nilometer.experiment.doctor import examine
 
     from .machine import head
 
     spec = resolve(target, given) if target is not None else None
     headers = headers_given(spec, given, os.environ) if spec is not None else ()
-    told = without_header_values(spec) if spec is not None else None
+    session.mask = Mask(secrets_of(spec, headers)) if spec is not None else session.mask
     checks = []
-    for check in examine(target, told, headers):
+    for check in examine(target, spec, headers):
         checks.append(check)
         if not session.json:
             click.echo("\n".join(_lines(check, session)))

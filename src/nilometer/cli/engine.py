@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from nilometer.core.errors import EngineError
+from nilometer.core.mask import Mask
+from nilometer.core.secrets import in_target
 
 from .session import Session, shared_options
 
@@ -70,6 +72,7 @@ def start(
 ) -> None:
     from nilometer.engines import embedded
 
+    session.mask = Mask(in_target(spec))
     try:
         with embedded.start(
             spec=spec,

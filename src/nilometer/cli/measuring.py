@@ -13,13 +13,12 @@ from random import Random
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import msgspec
-
 from nilometer.core.errors import NiloError, SpecError
 from nilometer.core.group import Group
+from nilometer.core.mask import Mask
 from nilometer.core.record import Record
 from nilometer.core.run import Run, new_id
-from nilometer.core.spec import Spec, to_toml, without_secrets
+from nilometer.core.spec import Spec, secrets_of, to_toml, without_secrets
 from nilometer.experiment.follow import Stop
 from nilometer.experiment.measure import ALONE, Behind, Place, lost, measure
 from nilometer.experiment.series import Series, one_by_one
@@ -28,7 +27,7 @@ from nilometer.metrics.validity import DEATHS
 from .machine import bounds_held, group_object, run_object
 from .progress import Progress
 from .session import Session, check_writable, writing
-from .spec_options import headers_given, resolve, without_header_values
+from .spec_options import headers_given, resolve
 
 if TYPE_CHECKING:
     from nilometer.archive.protocol import Archive
@@ -77,11 +76,9 @@ def found_target(
     base = _like(given["like"], session, archive) if given["like"] else None
     spec = resolve(target or "", given, base)
     headers = headers_given(spec, given, os.environ)
-    spec = without_header_values(spec)
+    session.mask = Mask(secrets_of(spec, headers))
     if embedded.names_engine(spec.target):
-        launched = spec.target
-        spec = msgspec.structs.replace(spec, target=embedded.shown(launched))
-        with embedded.launch_spec(launched, tell=session.progress) as engine:
+        with embedded.launch_spec(spec.target, tell=session.progress) as engine:
             behind = Behind(engine.url, engine.facts, engine.model, engine.pid)
             yield Found(spec, (*headers, *engine.headers.items()), behind)
     else:

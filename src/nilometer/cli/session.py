@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from nilometer.core.errors import NiloError, Param, SpecError
+from nilometer.core.mask import NO_SECRETS
 from nilometer.text.i18n import LANGUAGES, Catalogue, language
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ class Session:
         self.json_file = json_file
         self.quiet = quiet
         self.archive_url = archive or os.environ.get("NILO_ARCHIVE")
+        self.mask = NO_SECRETS
+        """What an error's line must not tell, once that is known."""
 
     def emit(self, machine: object, human: Callable[[], str], *, archived: Sequence[str] = ()) -> None:
         """The result on stdout: `machine` as JSON with --json, else the text; --json-file is written beside it.
@@ -69,7 +72,7 @@ class Session:
 
     def fail(self, error: NiloError) -> None:
         """One line on stderr: what, slug, next step."""
-        click.echo(error_line(self.words, error), err=True)
+        click.echo(self.mask(error_line(self.words, error)), err=True)
 
 
 def _indented(machine: object) -> str:

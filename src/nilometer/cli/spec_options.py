@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import click
-import msgspec
 
 from nilometer.core.errors import SpecError
-from nilometer.core.secrets import SHOWN, named_in
+from nilometer.core.secrets import SHOWN, in_target, in_tree, in_url
 from nilometer.core.spec import Load, Spec, from_toml, from_tree, to_tree
 
 from .values import HEADER, LABEL, LIMITS, RAMP, SECONDS, SHARE
@@ -163,19 +162,15 @@ def _take_protocol(tree: dict[str, Any], *, anew: bool) -> None:
 
 def _refuse_masked(spec: Spec) -> None:
     """What was kept as `***` cannot be sent again: slug `value_masked`. Headers are looked at where they are read."""
-    places = {
-        "TARGET": spec.target,
-        "--proxy": spec.http.proxy or "",
-        "--extra-body": spec.sampling.extra_body,
-        "--api": spec.protocol,
+    sent = {
+        "TARGET": in_target(spec.target),
+        "--proxy": in_url(spec.http.proxy or ""),
+        "--extra-body": in_tree(spec.sampling.extra_body),
+        "--api": in_tree(spec.protocol),
     }
-    where = next((name for name, value in places.items() if SHOWN in _texts_of(value)), None)
+    where = next((option for option, secrets in sent.items() if SHOWN in secrets), None)
     if where is not None:
         raise SpecError("value_masked", where=where)
-
-
-def _texts_of(value: Any) -> str:
-    return value if isinstance(value, str) else " ".join(named_in(value))
 
 
 _LOOPS = {"concurrency": "concurrency", "rate": "rate_per_s", "arrivals": "arrivals"}
@@ -300,9 +295,3 @@ def _key_header(spec: Spec) -> tuple[str, str]:
             return own
     azure = "://" in spec.target and parse(spec.target).is_azure_deployment
     return Key("api-key") if azure else BEARER
-
-
-def without_header_values(spec: Spec) -> Spec:
-    """The Spec with header values as `***`: they travel apart from it."""
-    http = msgspec.structs.replace(spec.http, headers=dict.fromkeys(spec.http.headers, SHOWN))
-    return msgspec.structs.replace(spec, http=http)

@@ -6,13 +6,14 @@ variable.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Literal
 
 import msgspec
 import tomli_w
 
 from .errors import SpecError
-from .secrets import SHOWN, hide_named, mask_url
+from .secrets import SHOWN, in_header, in_target, in_tree, in_url, mask_target, mask_tree, mask_url
 from .toml import located, parsed, refusal, typed
 
 Limit = float | Literal["none"]
@@ -182,7 +183,11 @@ def to_toml(spec: Spec) -> str:
 
 
 def without_secrets(spec: Spec) -> Spec:
-    """The Spec as it may be stored: header values, URL credentials, key-like query values, what a secret name names."""
+    """The Spec as it may be stored, every secret as `***`; one that holds none is returned equal.
+
+    Header values, the secrets of addresses and of an engine's flags, what stands under secret names in the extra body,
+    a protocol of the user's and the labels.
+    """
     replace = msgspec.structs.replace
     http = replace(
         spec.http,
@@ -191,12 +196,20 @@ def without_secrets(spec: Spec) -> Spec:
     )
     return replace(
         spec,
-        target=mask_url(spec.target) if "://" in spec.target else spec.target,
+        target=mask_target(spec.target),
         http=http,
-        sampling=replace(spec.sampling, extra_body=hide_named(spec.sampling.extra_body)),
-        protocol=hide_named(spec.protocol),
-        labels=replace(spec.labels, extra=hide_named(spec.labels.extra)),
+        sampling=replace(spec.sampling, extra_body=mask_tree(spec.sampling.extra_body)),
+        protocol=mask_tree(spec.protocol),
+        labels=replace(spec.labels, extra=mask_tree(spec.labels.extra)),
     )
+
+
+def secrets_of(spec: Spec, headers: Iterable[tuple[str, str]]) -> tuple[str, ...]:
+    """What must not be told of a run: the secrets of its Spec, as given, and of the headers really sent."""
+    found = [secret for name, value in headers for secret in in_header(name, value)]
+    found += [*in_target(spec.target), *in_url(spec.http.proxy or "")]
+    found += in_tree([spec.sampling.extra_body, spec.protocol, spec.labels.extra])
+    return tuple(sorted(set(found)))
 
 
 def _without_none(value: Any) -> Any:

@@ -7,7 +7,6 @@ the processor cannot execute gives way to the next one of the catalogue, and tha
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import NamedTuple
 
 from nilometer.core.environment import ModelFacts
 from nilometer.core.errors import EngineError
+from nilometer.core.secrets import mask_flags
 
 from . import catalogue, flags, model_cache
 from .catalogue import EMBEDDED, Program
@@ -93,12 +93,6 @@ def names_engine(target: str) -> bool:
     """Whether TARGET is an engine spec: before its colon `embedded`, a name of the catalogue, or a program's path."""
     name = target.partition(":")[0]
     return name == EMBEDDED or name in catalogue.ENGINES or (os.sep in name and os.access(name, os.X_OK))
-
-
-def shown(spec: str) -> str:
-    """An engine spec as it may be stored and shown: secrets in its flags as `***`."""
-    name, colon, rest = spec.partition(":")
-    return name + colon + shlex.join(flags.masked(flags.split(rest))) if rest else spec
 
 
 def threads() -> int:
@@ -180,7 +174,7 @@ def _begin(program: Program, setting: Setting) -> LaunchedEngine:
             headers=_headers(setting.users_flags),
             version=version,
             build=build,
-            shown_flags=flags.masked(flags.without((*flags.HOST, *flags.PORT), words)),
+            shown_flags=mask_flags(flags.without((*flags.HOST, *flags.PORT), words)),
             model=setting.model.facts if setting.model else ModelFacts(),
             ready_budget_s=setting.ready_budget_s,
         )

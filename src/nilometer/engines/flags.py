@@ -1,14 +1,12 @@
-"""llama.cpp's flags as values: the defaults of an engine, what the user's own flags replace, what must not be shown."""
+"""llama.cpp's flags as values: the defaults of an engine, and what the user's own flags replace."""
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from nilometer.core.errors import SpecError
-from nilometer.core.secrets import SHOWN, is_secret_name
 
 LOOPBACK = "127.0.0.1"
 
@@ -33,9 +31,6 @@ ALIAS = ("-a", "--alias")
 SLOTS = ("-np", "--parallel")
 CONTEXT = ("-c", "--ctx-size")
 API_KEY = ("--api-key",)
-
-_SECRET_PAIR = re.compile(r"(?i)^(--?[\w-]+)=(.*)$", re.DOTALL)
-_CREDENTIALS = re.compile(r"//[^/@\s]*@")
 
 HTTP_THREADS_LEAST = 256
 """A connection kept alive holds a thread of the server: a client with more of them would queue before the slots."""
@@ -109,19 +104,3 @@ def number_of(names: tuple[str, ...], words: Sequence[str]) -> int | None:
     if not value.isdecimal():
         raise SpecError("engine_flag_bad", flag=names[0], value=value[:40])
     return int(value)
-
-
-def masked(words: Sequence[str]) -> list[str]:
-    """The words as they may be stored and shown: values of key-like flags and URL credentials as `***`."""
-    shown: list[str] = []
-    hide = False
-    for word in words:
-        pair = _SECRET_PAIR.match(word)
-        if hide:
-            shown.append(SHOWN)
-        elif pair and is_secret_name(pair[1]):
-            shown.append(f"{pair[1]}={SHOWN}")
-        else:
-            shown.append(_CREDENTIALS.sub(f"//{SHOWN}@", word))
-        hide = not hide and word.startswith("-") and is_secret_name(word)
-    return shown

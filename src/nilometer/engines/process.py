@@ -23,6 +23,8 @@ import platformdirs
 
 from nilometer.core.environment import EngineFacts, ModelFacts
 from nilometer.core.errors import EngineError
+from nilometer.core.mask import Mask
+from nilometer.core.secrets import in_flags
 
 from .last_words import last_words
 from .ready import Answered, wait_until_ready
@@ -126,6 +128,7 @@ class Server:
         grace_s: float = GRACE_S,
     ) -> None:
         self.program = name or argv[0]
+        self._argv = argv
         self.log_path = log_path
         self._grace_s = grace_s
         self._told = b""
@@ -170,10 +173,10 @@ class Server:
         words.close()
 
     def tail(self) -> str:
-        """What the end of the log says of why it ended or does not begin, in one line."""
+        """What the end of the log says of why it ended or does not begin, in one line; no secret of its flags."""
         with self.log_path.open("rb") as log:
             log.seek(max(0, os.fstat(log.fileno()).st_size - _TAIL_BYTES))
-            return last_words(log.read().decode("utf-8", "replace"))
+            return last_words(Mask(in_flags(self._argv))(log.read().decode("utf-8", "replace")))
 
     def _started(self) -> int:
         while b"\n" not in self._told and not self._silent:

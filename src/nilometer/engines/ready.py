@@ -13,6 +13,8 @@ from typing import NamedTuple, Protocol, TypeVar
 import msgspec
 
 from nilometer.core.errors import EngineError, TargetError
+from nilometer.core.mask import Mask
+from nilometer.core.secrets import in_header
 from nilometer.net.fetch import Response, fetch
 
 POLL_S = 0.05
@@ -127,14 +129,15 @@ def _describe(
 ) -> Answered:
     props = _read(url + "/props", headers, _FACTS_TIMEOUT_S, _Props())
     meta = model.meta or _Meta()
+    mask = Mask(secret for name, value in headers.items() for secret in in_header(name, value))
     return Answered(
         url=url,
         load_time_s=load_time_s,
-        server_header=server_header,
-        model_id=model.id,
+        server_header=mask.word(server_header) if server_header else None,
+        model_id=mask.word(model.id) if model.id else None,
         parameters=meta.n_params,
-        precision=meta.ftype or props.model_ftype,
-        build=props.build_info,
+        precision=mask.word(meta.ftype or props.model_ftype or "") or None,
+        build=mask.word(props.build_info) if props.build_info else None,
         slots=props.total_slots,
         context_tokens=props.default_generation_settings.n_ctx,
     )

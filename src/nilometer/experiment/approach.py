@@ -5,26 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
 from nilometer.core.environment import EngineFacts, ModelFacts
 from nilometer.core.errors import NiloError, SpecError
 from nilometer.core.finding import Finding
+from nilometer.core.mask import NO_SECRETS, Mask
 from nilometer.core.record import Call
-from nilometer.core.secrets import named_in
-from nilometer.core.spec import Spec, without_secrets
+from nilometer.core.spec import Spec, secrets_of, without_secrets
 from nilometer.load.probe import ProbeResult, Step, probe, unprobed
 from nilometer.load.probe_talk import apis
 from nilometer.net.endpoint import Endpoint, parse
-from nilometer.net.mask import Mask, in_headers, secrets_in
 from nilometer.net.route import resolve
 from nilometer.wire.dialects import spoken
 from nilometer.workload import lengths
 from nilometer.workload.lengths import Distribution
 from nilometer.workload.plan import calls
 
+Facts = TypeVar("Facts", EngineFacts, ModelFacts)
 Headers = tuple[tuple[str, str], ...]
 
 
@@ -57,13 +57,13 @@ def approach(spec: Spec, headers: Headers, *, address: str, salt: str, on_step: 
 
     Raises what `load.probe`, `workload.plan.calls` and `workload.lengths.parse` raise.
     """
+    secrets = secrets_of(spec, headers)
     endpoint = parse(address)
     inputs, outputs = length_mix(spec.prompts.input_tokens), length_mix(spec.prompts.output_tokens)
     if endpoint.authorization and "authorization" not in {name.lower() for name, _ in headers}:
         headers = (*headers, ("Authorization", endpoint.authorization))
     headers = _with_dialects(spec, headers)
     route = resolve(endpoint, insecure=spec.http.insecure, proxy=spec.http.proxy)
-    secrets = _secrets(spec, headers, address)
     with _masked(Mask(secrets)) as mask:
         if spec.probe:
             found = probe(endpoint, spec, dict(headers), input_tokens=inputs, output_tokens=outputs, on_step=on_step)
@@ -95,21 +95,13 @@ def approach(spec: Spec, headers: Headers, *, address: str, salt: str, on_step: 
         keeps_connections=found.keeps_connections,
         mean_input_tokens=inputs.mean(),
         mean_output_tokens=outputs.mean(),
-        engine=found.engine,
-        model=msgspec.structs.replace(found.model, template_tokens=found.template_tokens),
-        findings=[msgspec.structs.replace(each, params=mask.all(each.params)) for each in found.findings],
+        engine=_told(found.engine, mask),
+        model=msgspec.structs.replace(
+            _told(found.model, NO_SECRETS if found.terms.model else mask), template_tokens=found.template_tokens
+        ),
+        findings=[msgspec.structs.replace(each, params=mask.params(each.params)) for each in found.findings],
         secrets=secrets,
     )
-
-
-def _secrets(spec: Spec, headers: Headers, address: str) -> tuple[str, ...]:
-    """All that this run sends and nobody else may read."""
-    proxy = secrets_in(spec.http.proxy) if spec.http.proxy else set()
-    return tuple(sorted({*in_headers(headers), *secrets_in(address), *proxy, *_named(spec)}))
-
-
-def _named(spec: Spec) -> set[str]:
-    return {*named_in(spec.sampling.extra_body), *named_in(spec.protocol)}
 
 
 def _with_dialects(spec: Spec, headers: Headers) -> Headers:
@@ -128,7 +120,7 @@ def _masked(mask: Mask) -> Iterator[Mask]:
     try:
         yield mask
     except NiloError as fault:
-        fault.params = mask.all(fault.params)
+        mask.error(fault)
         raise
 
 
@@ -136,6 +128,12 @@ def _resolved(spec: Spec, found: ProbeResult) -> Spec:
     """The spec with what the probe chose, as it is stored: --like then asks for the same."""
     stream = found.terms.dialect.asks_stream(spec.stream)
     return msgspec.structs.replace(without_secrets(spec), api=found.api, model=found.terms.model, stream=stream)
+
+
+def _told(facts: Facts, mask: Mask) -> Facts:
+    """What the target said of itself, as it may be kept. A model's name that goes with each request is no secret."""
+    words = {name: value for name, value in msgspec.structs.asdict(facts).items() if isinstance(value, str)}
+    return msgspec.structs.replace(facts, **{name: mask.word(value) for name, value in words.items()})
 
 
 def length_mix(text: str) -> Distribution:

@@ -12,6 +12,7 @@ from typing import Protocol
 import msgspec
 
 from nilometer.core.clock import NS_PER_S
+from nilometer.core.mask import Mask
 from nilometer.core.record import Phase
 from nilometer.core.spec import Spec
 from nilometer.load.counters import Field
@@ -62,7 +63,8 @@ def put_on(
             stop.under_load = True
             growth = Growth() if oversaturation_ends and way.spec.load.is_open else None
             _follow(crew, crew.go(), way.spec, observer, watch, stop, growth)
-        return ending([(worker.process.returncode, worker.last_word) for worker in crew.workers])
+        how = ending([(worker.process.returncode, worker.last_word) for worker in crew.workers])
+        return Mask(way.secrets).word(how)
     finally:
         observer.close()
         for share in files:

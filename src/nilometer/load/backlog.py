@@ -12,8 +12,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
+from nilometer.core.mask import Mask
 from nilometer.core.record import Record
-from nilometer.net.mask import Mask
 from nilometer.wire.dialects import spoken
 
 from .digest import Digest

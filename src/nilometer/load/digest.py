@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import time
 from array import array
+from collections.abc import Callable
+from itertools import islice
 
+from nilometer.core.mask import NO_SECRETS, Mask
 from nilometer.core.record import LATE, SHARED, ErrorKind, Frames, Outcome, Record, StampSource
 from nilometer.net.connection import NO_STAMP
-from nilometer.net.mask import Mask
 from nilometer.wire.answer import Answer, Scalar
 from nilometer.wire.dialects import Dialect
 from nilometer.wire.outcome import is_stream, judge
@@ -26,9 +28,7 @@ _PIECES_PER_LOOK = 16
 """Pieces between two looks at the clock: about 30 us of work."""
 _HEAD_BYTES = 400
 _FIRST_WORDS = (b"data:", b"event:", b"id:", b"retry:")
-_NAME_CHARS = 200
-"""The longest name of a server's making that is kept: a reason, an id."""
-_NO_MASK = Mask()
+_TIMINGS_MOST = 100
 _TIMEOUTS = ("timeout_connect", "timeout_first_token", "timeout_idle", "timeout_total")
 _OWN_KINDS = ("connect", "tls", "malformed", *_TIMEOUTS)
 
@@ -49,7 +49,7 @@ class Digest:
         "_stream",
     )
 
-    def __init__(self, exchange: Exchange, dialect: Dialect, keep_text: bool, mask: Mask = _NO_MASK) -> None:
+    def __init__(self, exchange: Exchange, dialect: Dialect, keep_text: bool, mask: Mask = NO_SECRETS) -> None:
         self._exchange = exchange
         self._dialect = dialect
         self._keep_text = keep_text
@@ -126,7 +126,7 @@ class Digest:
 
     def record(self, pulse: Pulse, worker: int) -> Record:
         """The Record of the exchange; call it once, when `step` has returned True."""
-        x = self._exchange
+        x, mask = self._exchange, self._mask
         answer = self._reader.close() if self._reader is not None else None
         outcome, error, detail = self._verdict(answer)
         stamps = _Stamps(x, pulse)
@@ -151,11 +151,11 @@ class Digest:
             last_token_ns=stamps.at(self._marks[-1]) if self._marks else None,
             end_ns=_end(x, stamps),
             error=error,
-            error_detail=self._told(detail),
+            error_detail=_told(detail, mask.cut),
             retry_after_s=_seconds(x.headers.get("retry-after")),
             status=x.status,
             finish_reason=answer.finish_reason if answer else None,
-            native_finish_reason=self._told(answer.native_finish_reason) if answer else None,
+            native_finish_reason=_told(answer.native_finish_reason, mask.word) if answer else None,
             prompt_tokens=answer.prompt_tokens if answer else None,
             cached_tokens=answer.cached_tokens if answer else None,
             output_tokens=counted.output_tokens if counted else None,
@@ -173,25 +173,16 @@ class Digest:
             connection=x.connection,
             new_connection=x.new_connection,
             refill_ns=_refill(x, stamps),
-            server_request_id=self._told(
-                x.headers.get("x-request-id") or (answer.server_request_id if answer else None)
+            server_request_id=_told(
+                x.headers.get("x-request-id") or (answer.server_request_id if answer else None), mask.word
             ),
             stamp_source=stamps.source,
-            server=self._all_told(answer.server) if answer else None,
+            server=_timings(answer.server, mask) if answer and answer.server else None,
             frames=frames,
-            text=self._told(answer.text, None) if answer else None,
-            reasoning=self._told(answer.reasoning, None) if answer else None,
-            tool_arguments=self._told(answer.tool_arguments, None) if answer else None,
+            text=_told(answer.text, mask) if answer else None,
+            reasoning=_told(answer.reasoning, mask) if answer else None,
+            tool_arguments=_told(answer.tool_arguments, mask) if answer else None,
         )
-
-    def _told(self, text: str | None, most: int | None = _NAME_CHARS) -> str | None:
-        """What the server said, as it may be kept: without the secrets that it was sent, and no longer than this."""
-        return None if text is None else self._mask(text)[:most]
-
-    def _all_told(self, values: dict[str, Scalar] | None) -> dict[str, Scalar] | None:
-        if values is None:
-            return None
-        return {name: self._told(value) if isinstance(value, str) else value for name, value in values.items()}
 
     def _verdict(self, answer: Answer | None) -> tuple[Outcome, ErrorKind | None, str | None]:
         x = self._exchange
@@ -312,6 +303,17 @@ def _head(pieces: list[bytes]) -> bytes:
         if len(head) >= _HEAD_BYTES:
             break
     return head[:_HEAD_BYTES]
+
+
+def _told(text: str | None, fit: Callable[[str], str]) -> str | None:
+    """What a server says, made fit to be kept."""
+    return None if text is None else fit(text)
+
+
+def _timings(server: dict[str, Scalar], mask: Mask) -> dict[str, Scalar]:
+    """What the server says of its own times, as far as it is kept."""
+    named = islice(server.items(), _TIMINGS_MOST)
+    return {mask.word(name): mask.word(value) if isinstance(value, str) else value for name, value in named}
 
 
 def _end(x: Exchange, stamps: _Stamps) -> int | None:

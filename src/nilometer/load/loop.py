@@ -13,6 +13,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Literal
 
+from nilometer.core.mask import Mask
 from nilometer.core.record import Call, Record
 from nilometer.core.run import Health, Phases
 from nilometer.net.route import Route
@@ -214,7 +215,8 @@ class LoadLoop:
         if self._done:
             self.on_done()
             return
-        self.death = self.death or f"fault: {context.get('exception') or context.get('message')!r}"
+        fault = f"fault: {context.get('exception') or context.get('message')!r}"
+        self.death = self.death or Mask(self._order.secrets).word(fault)
         self.loop.call_soon(self.cancel)
 
     # -- the watch ----------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Mapping
 
 from nilometer.core.errors import TargetError
+from nilometer.core.mask import WORD_CHARS
 from nilometer.core.secrets import mask_url
 from nilometer.core.spec import Http
 from nilometer.net.endpoint import Endpoint, shown_through
@@ -72,7 +73,7 @@ class Courier:
         if response.status in (401, 403):
             raise TargetError("unauthorised", url=self.shown(path), status=response.status, detail=told(response))
         if 300 <= response.status < 400:
-            location = mask_url(response.headers.get("location", ""))
+            location = mask_url(response.headers.get("location", ""))[:WORD_CHARS]
             raise TargetError("redirected", url=self.shown(path), status=response.status, location=location)
         return response
 

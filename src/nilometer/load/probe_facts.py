@@ -20,6 +20,9 @@ from .probe_courier import Courier, told
 
 Shape = TypeVar("Shape")
 _SHOWN = 20
+_NAMES_CHARS = 2_000
+_LONGEST_ID_CHARS = 1_000
+"""A model whose name is longer is not offered: the name would go with every request."""
 _ENGINES = {"llamacpp": "llama.cpp", "llama.cpp": "llama.cpp", "vllm": "vllm", "sglang": "sglang"}
 
 
@@ -125,9 +128,9 @@ class Served(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def names(self) -> str:
-        """The ids, at most 20 of them, as one text."""
+        """The ids, at most 20 of them and 2000 characters, as one text."""
         more = [] if len(self.models) <= _SHOWN else ["..."]
-        return ", ".join([model.id for model in self.models[:_SHOWN]] + more)
+        return ", ".join([model.id for model in self.models[:_SHOWN]] + more)[:_NAMES_CHARS]
 
     def row(self, name: str | None) -> Model | None:
         """The model of that id or alias, a pattern such as `*` included."""
@@ -180,7 +183,7 @@ def _models(response: Response) -> tuple[Model, ...] | None:
     if response.status != 200:
         return None
     listed = _decoded(response, _Models)
-    return tuple(listed.data) if listed else None
+    return tuple(row for row in listed.data if len(row.id) <= _LONGEST_ID_CHARS) if listed else None
 
 
 def choose(asked: str | None, there: Served) -> str | None:

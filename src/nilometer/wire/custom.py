@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from ..core.errors import SpecError
-from ..core.secrets import key_values
+from ..core.secrets import in_url
 from ..core.toml import located, parsed, refusal, typed
 from .ask import Ask, written
 from .dialect import BEARER, Dialect, Key, Method
@@ -90,7 +90,7 @@ def from_tree(tree: dict[str, Any], source: str) -> Protocol:
             if name not in known:
                 raise refusal(source, f"Unknown name {{{name}}}, known are {', '.join(known)}", path)
     for path, route in (("path", protocol.path), ("stream_path", protocol.stream_path or "")):
-        if key_values(route):
+        if any(in_url(route)):
             raise refusal(source, "Expected no key in it: a key travels in a header, see key_header", path)
     if not any("{prompt}" in text for path, text, _ in _templates(protocol) if path.startswith("body")):
         raise refusal(source, "Expected {prompt} in it", "body")

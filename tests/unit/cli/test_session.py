@@ -6,8 +6,9 @@ import string
 
 import pytest
 
-from nilometer.cli.session import error_line
+from nilometer.cli.session import Session, error_line
 from nilometer.core.errors import ArchiveError, NiloError, Param
+from nilometer.core.mask import Mask
 from nilometer.text.i18n import LANGUAGES, Catalogue
 
 EN = Catalogue("en")
@@ -40,6 +41,15 @@ def test_every_error_is_one_clean_line_alone_and_behind_another(slug: str, lang:
         assert "\n" not in line
         assert not any(mark in line for mark in (f"{slug}(", "Error(", "='"))
     assert words.say(f"error.{slug}.what", **fault.params, cause="c", remedy="r").partition("c")[0] in line
+
+
+def test_an_error_tells_no_secret_that_is_known_by_then(capsys: pytest.CaptureFixture[str]) -> None:
+    session = Session("en", json=False, json_file=None, quiet=False, archive=None)
+    session.mask = Mask(["canary-1"])
+    session.fail(NiloError("worker_not_ready", why="said canary-1"))
+    told = capsys.readouterr().err
+    assert "said ***" in told
+    assert "canary" not in told
 
 
 def test_what_could_not_be_filed_says_why_where_it_is_and_what_to_do() -> None:

@@ -16,10 +16,9 @@ from nilometer.cli.spec_options import (
     headers_given,
     resolve,
     spec_options,
-    without_header_values,
 )
 from nilometer.core.errors import SpecError
-from nilometer.core.spec import Http, Load, Spec, to_tree
+from nilometer.core.spec import Http, Load, Spec, to_tree, without_secrets
 from nilometer.wire.dialects import DIALECTS
 
 URL = "http://127.0.0.1:8000"
@@ -147,7 +146,7 @@ def test_header_values_reach_the_load_and_not_the_spec(tmp_path: Path) -> None:
     spec = resolve(file, given)
     headers = dict(headers_given(spec, given, {"KEY": "canary-key"}))
     assert headers == {"X-One": "canary-one", "X-Two": "canary-two", "Authorization": "Bearer canary-key"}
-    assert "canary" not in str(to_tree(without_header_values(spec)))
+    assert "canary" not in str(to_tree(without_secrets(spec)))
     with pytest.raises(SpecError) as refused:
         headers_given(spec, given, {})
     assert refused.value.slug == "api_key_missing"
@@ -159,6 +158,32 @@ def test_a_header_that_was_stored_without_its_value_must_be_given_again() -> Non
         headers_given(resolve("", {}, base), {}, {})
     assert (refused.value.slug, refused.value.params) == ("header_masked", {"header": "X-Key"})
     assert headers_given(base, {"headers": (("X-Key", "new"),)}, {}) == (("X-Key", "new"),)
+
+
+@pytest.mark.parametrize(
+    ("given", "again", "option"),
+    [
+        ({}, {"target": "http://u:new@h"}, "TARGET"),
+        ({"proxy": "http://u:canary@p:1"}, {"proxy": "http://u:new@p:1"}, "--proxy"),
+        ({"extra_body": '{"user_token": "canary"}'}, {"extra_body": '{"user_token": "new"}'}, "--extra-body"),
+        ({"extra_body": '{"a": [{"api_key": "canary"}]}'}, {"extra_body": "{}"}, "--extra-body"),
+    ],
+)
+def test_what_was_stored_without_its_secret_must_be_given_again(
+    given: dict[str, Any], again: dict[str, Any], option: str
+) -> None:
+    base = without_secrets(resolve("http://u:canary@h" if option == "TARGET" else URL, given))
+    with pytest.raises(SpecError) as refused:
+        resolve("", {}, base)
+    assert (refused.value.slug, refused.value.params) == ("value_masked", {"where": option})
+    assert "***" not in str(to_tree(resolve(again.pop("target", ""), again, base)))
+
+
+def test_stars_that_stand_for_no_secret_are_sent_and_a_label_is_never_sent() -> None:
+    given = {"extra_body": '{"stop": ["***"]}', "labels": (("api_key", "canary"),)}
+    base = without_secrets(resolve(URL, given))
+    assert base.labels.extra == {"api_key": "***"}
+    assert resolve("", {}, base) == base
 
 
 def test_a_duration_and_an_auto_ramp_go_over_what_they_replace() -> None:

@@ -9,8 +9,10 @@ import msgspec
 import pytest
 
 from nilometer.core.errors import SpecError
+from nilometer.core.mask import Mask
 from nilometer.core.spec import (
     Http,
+    Labels,
     Load,
     Prompts,
     Sampling,
@@ -18,6 +20,7 @@ from nilometer.core.spec import (
     Timeouts,
     from_toml,
     from_tree,
+    secrets_of,
     to_toml,
     to_tree,
     without_secrets,
@@ -191,3 +194,32 @@ def test_what_a_protocol_names_secret_is_not_stored() -> None:
     protocol = {"path": "/p", "body": {"api_key": "s3cret", "max_tokens": "{max_tokens}"}}
     kept = without_secrets(Spec(target="t", protocol=protocol)).protocol
     assert kept == {"path": "/p", "body": {"api_key": "***", "max_tokens": "{max_tokens}"}}
+
+
+SECRETIVE = Spec(
+    target="http://user:canary-1@h/v1?api_key=canary-2&n=1",
+    http=Http(headers={"X-Team": "canary-3"}, proxy="http://user:canary-4@p:1"),
+    sampling=Sampling(extra_body={"auth": {"token": "canary-5"}, "top_k": 4}),
+    labels=Labels(extra={"password": "canary-6", "team": "blue"}),
+)
+
+
+def test_a_spec_is_stored_without_its_secrets() -> None:
+    stored = without_secrets(SECRETIVE)
+    assert stored.target == "http://***@h/v1?api_key=***&n=1"
+    assert stored.http == Http(headers={"X-Team": "***"}, proxy="http://***@p:1")
+    assert stored.sampling.extra_body == {"auth": "***", "top_k": 4}
+    assert stored.labels.extra == {"password": "***", "team": "blue"}
+    assert without_secrets(stored) == stored
+
+
+def test_a_spec_without_secrets_is_stored_as_it_is() -> None:
+    plain = Spec(target="embedded", sampling=Sampling(extra_body={"stop": ["***"], "max_tokens": 8}))
+    assert without_secrets(plain) == plain
+
+
+def test_every_secret_of_a_spec_and_of_the_headers_sent_is_known() -> None:
+    mask = Mask(secrets_of(SECRETIVE, [("X-Team", "canary-3"), ("Authorization", "Bearer canary-7")]))
+    assert "canary" not in mask(to_toml(SECRETIVE) + " canary-7")
+    engine = Spec(target="llama-server:--api-key canary-8")
+    assert "canary-8" in secrets_of(engine, [])

@@ -25,9 +25,10 @@ if words == ["--help"]:
 if words == ["--version"]:
     print("version: 77 (abc)")
     sys.exit()
+print(json.dumps(words), flush=True)
 class Handler(BaseHTTPRequestHandler):
     def respond(self):
-        body = json.dumps({"data": [{"id": json.dumps(words)}], "usage": {"completion_tokens": 1}}).encode()
+        body = json.dumps({"data": [{"id": json.dumps(words[-2:])}], "usage": {"completion_tokens": 1}}).encode()
         self.send_response(200)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
@@ -63,8 +64,8 @@ def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def words_of(engine: LaunchedEngine) -> list[str]:
-    """The command line the fake server got: it answers with it as the model's name."""
-    told: list[str] = json.loads(engine.model.id or "[]")
+    """The command line the fake server got: it tells it in its log."""
+    told: list[str] = json.loads(Path(engine.log_path).read_text().splitlines()[0])
     return told
 
 
@@ -97,6 +98,7 @@ def test_flags_of_a_spec_replace_the_defaults_and_size_the_context(server: str, 
         assert flags.value_of(flags.CONTEXT, words) == str(2 * embedded.CONTEXT_TOKENS_PER_SLOT)
         assert engine.headers == {"Authorization": "Bearer c4n4ry"}
         assert "c4n4ry" not in repr(engine.facts)
+        assert engine.model.id == '["--api-key", "***"]'
 
 
 def test_a_model_in_the_spec_is_served_and_hashed(server: str, model: Path, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 from tests.loopback.driving import DONE, SHORT, event, finish, frame, usage
 from tests.unit.load.made import MS, S, exchange
 
+from nilometer.core.mask import NO_SECRETS, WORD_CHARS, Mask
 from nilometer.core.record import LATE, SHARED, Record
 from nilometer.load.digest import Digest
 from nilometer.load.exchange import Exchange
@@ -37,8 +38,8 @@ class Clock:
         return [offset for since, offset in self._offsets if since <= at_ns][-1]
 
 
-def read(x: Exchange, clock: Clock | None = None, keep_text: bool = False) -> Record:
-    digest = Digest(x, DIALECTS["chat"], keep_text)
+def read(x: Exchange, clock: Clock | None = None, keep_text: bool = False, mask: Mask = NO_SECRETS) -> Record:
+    digest = Digest(x, DIALECTS["chat"], keep_text, mask)
     assert digest.step(NEVER)
     return digest.record(cast(Pulse, clock or Clock()), worker=2)
 
@@ -273,6 +274,41 @@ def test_a_long_answer_that_is_none_is_let_go() -> None:
     record = digest.record(cast(Pulse, Clock()), 2)
     assert (record.error, record.status) == ("not_a_model_answer", 200)
     assert (record.error_detail or "").startswith("<html>")
+
+
+def test_what_a_server_says_is_kept_without_the_secrets_that_it_was_told() -> None:
+    mask = Mask(["canary-1"])
+    refusal = exchange([(at(1), None, [b'{"error":{"message":"no canary-1 known"}}'])], status=401)
+    assert read(refusal, mask=mask).error_detail == "no *** known"
+    cut = exchange([(at(1), None, [b'{"error":{"message":"' + b"x" * 193 + b'canary-1"}}'])], status=500)
+    assert read(cut, mask=mask).error_detail == "x" * 193 + "***"
+    net = exchange([], "connect", status=None)
+    net.detail = "the proxy answered canary-1"
+    assert read(net, mask=mask).error_detail == "the proxy answered ***"
+    said = frame(
+        id="r-canary-1", choices=[{"index": 0, "delta": {"content": "a canary-1"}, "finish_reason": "canary-1"}]
+    )
+    answered = exchange(
+        [(at(1), None, [said + frame(choices=[], timings={"t.canary-1": "canary-1", "n": 1.5}) + DONE])]
+    )
+    record = read(answered, keep_text=True, mask=mask)
+    assert (record.server_request_id, record.native_finish_reason, record.text) == ("r-***", "***", "a ***")
+    assert record.server == {"t.***": "***", "n": 1.5}
+
+
+def test_no_word_of_a_server_is_kept_longer_than_a_name_is() -> None:
+    long = "x" * 5_000
+    said = frame(id=long, choices=[{"index": 0, "delta": {"content": "a"}, "finish_reason": long}])
+    timings = frame(choices=[], timings={long: long, **{f"n{i}": i for i in range(1_000)}})
+    record = read(exchange([(at(1), None, [said + timings + DONE])]))
+    assert (record.outcome, record.finish_reason) == ("ok", "other")
+    cut = "x" * WORD_CHARS
+    assert (record.server_request_id, record.native_finish_reason) == (cut, cut)
+    assert record.server is not None
+    assert (len(record.server), record.server[cut]) == (100, cut)
+    headed = exchange([(at(1), None, [event("a") + finish() + DONE])])
+    headed.headers["x-request-id"] = long
+    assert read(headed).server_request_id == cut
 
 
 def test_given_up_it_has_the_times_it_had_and_no_counts() -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from nilometer.core.errors import TargetError
+from nilometer.core.mask import WORD_CHARS
 from nilometer.core.spec import Http
 from nilometer.load.probe_courier import GLANCE_S, Courier
 from nilometer.net.endpoint import parse
@@ -113,6 +114,11 @@ def test_a_redirect_is_told_and_not_followed() -> None:
     fault = refusal(Line(Response(307, {"location": "https://u:pw@t/v1?api_key=abc"}, b"", 5)))
     assert fault.slug == "redirected"
     assert fault.params["location"] == "https://***@t/v1?api_key=***"
+
+
+def test_where_a_redirect_leads_is_told_no_longer_than_a_name() -> None:
+    fault = refusal(Line(Response(307, {"location": "http://t/" + "x" * 9_000}, b"", 5)))
+    assert len(str(fault.params["location"])) == WORD_CHARS
 
 
 def test_no_error_shows_the_secrets_of_an_address() -> None:

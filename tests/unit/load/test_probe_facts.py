@@ -40,6 +40,12 @@ def test_the_list_is_found_beside_v1() -> None:
     assert (found.names, found.below_v1) == ("m", False)
 
 
+def test_a_name_too_long_to_go_with_every_request_is_not_offered_and_long_names_are_not_told_whole() -> None:
+    way, _ = courier(Target(models=[{"id": "x" * 1_001}, {"id": "y" * 1_000}]), SPEC)
+    assert choose(None, served(way)) == "y" * 1_000
+    assert len(rows(*["z" * 1_000] * 9).names) == 2_000
+
+
 @pytest.mark.parametrize("status", [400, 404, 500])
 def test_a_server_need_not_have_a_list(status: int) -> None:
     target = Target(models=None, pages={"/v1/models": Response(status, {}, b"no", 1)})
