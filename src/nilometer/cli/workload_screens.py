@@ -217,7 +217,7 @@ def _length_words(lengths: Lengths, guessed: bool, words: Catalogue) -> str | No
 
 def _arrivals(shape: Shape, words: Catalogue) -> str | None:
     arrivals = shape.arrivals
-    if arrivals.span_s is None:
+    if arrivals.rate_per_s is None:
         return None
     cv = "-" if arrivals.gap_cv is None else units.fixed(arrivals.gap_cv, 2)
     return words.say(
