@@ -89,5 +89,6 @@ def test_a_quickstart_with_a_run_that_is_not_admissible_says_so_first(lang: str)
 def test_no_screen_is_kept_that_no_test_shows() -> None:
     shown = {*SINGLE, "admissible_wide", "interrupted_shown", "no_answer_not_archived"}
     shown |= {"quickstart", "quickstart_unknown", "quickstart_refused"}
+    shown |= {f"workload_{name}" for name in ("trace", "sharegpt", "broken", "sample", "sample_off")}
     kept = {path.name for path in (HERE / "screens").iterdir()}
     assert kept == {f"{name}.{lang}.txt" for name in shown for lang in LANGUAGES}

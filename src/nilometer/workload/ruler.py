@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from . import corpus
+from . import corpus, estimate
 from .corpus import Corpus
 
 Source = Literal["server_tokenizer", "usage", "estimated"]
@@ -177,12 +177,6 @@ def estimated(text: Corpus) -> Ruler:
         source="estimated",
         starts=tuple(Unit(start, 1) for start in corpus.STARTS),
         words=corpus.WORDS,
-        frame=Unit(text.closing, 1 + _guess(text.closing)),
-        units=tuple(Unit(piece, _guess(piece)) for piece in pieces),
+        frame=Unit(text.closing, 1 + estimate.tokens(text.closing)),
+        units=tuple(Unit(piece, estimate.tokens(piece)) for piece in pieces),
     )
-
-
-def _guess(text: str) -> int:
-    """About four characters a token in Latin script, three tokens for four CJK characters."""
-    latin = sum(character < "\u2e80" for character in text)
-    return max(1, round(latin / 4.2 + (len(text) - latin) * 0.75))

@@ -1,0 +1,294 @@
+"""Data sets: prompts, conversations and batch files, one row each. No stamps but where a format has them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from nilometer.workload.entry import Entry, Part
+
+from .row import (
+    ASSISTANTS,
+    USERS,
+    Broken,
+    Got,
+    Message,
+    Skipped,
+    blocks,
+    chat,
+    length,
+    number_ns,
+    prompt,
+    stamp_ns,
+    told,
+)
+
+
+class Utterance(msgspec.Struct, rename={"who": "from"}):
+    """One turn of the dialect of ShareGPT that vLLM, SGLang and aiperf read."""
+
+    who: str
+    value: str | None = None
+
+
+class Exchange(msgspec.Struct):
+    """One turn of the dialect of ModelScope: a question with its answer."""
+
+    human: str | None = None
+    assistant: str | None = None
+
+
+class Shared(msgspec.Struct):
+    """A conversation of either dialect."""
+
+    id: str | int | None = None
+    conversation_id: str | int | None = None
+    conversations: list[Utterance] | None = None
+    conversation: list[Exchange] | None = None
+
+
+def sharegpt(row: Shared, line: int) -> Sequence[Got]:
+    """From its first user turn on, a system message before it kept; lengths are those of the first question and answer.
+
+    Without a user turn that is answered there is nothing to ask.
+    """
+    turns = _exchanges(row.conversation) if row.conversation is not None else row.conversations
+    if turns is None:
+        raise Broken("field_wrong", "conversations")
+    if not turns:
+        return (Skipped("no_turns"),)
+    start = next((place for place, turn in enumerate(turns) if turn.who in USERS), None)
+    if start is None:
+        return (Skipped("no_user_turn"),)
+    question = turns[start].value
+    if not question:
+        return (Skipped("empty_prompt"),)
+    reply = turns[start + 1].value if len(turns) > start + 1 and turns[start + 1].who in ASSISTANTS else None
+    if not reply:
+        return (Skipped("no_reply"),)
+    parts = [Part("system", turn.value) for turn in turns[:start] if turn.who == "system"]
+    name = row.id if row.id is not None else row.conversation_id
+    first = told(Entry(line=line, parts=(*parts, Part("user", question))), reply)
+    parts += [Part(_role(turn.who), turn.value or "") for turn in turns[start:]]
+    asked = sum(turn.who in USERS for turn in turns)
+    facts = {"turns": asked, "parts": tuple(parts), "session": None if name is None else str(name)}
+    return (msgspec.structs.replace(first, **facts),)
+
+
+def _exchanges(turns: list[Exchange]) -> list[Utterance]:
+    return [Utterance(who, value) for turn in turns for who, value in (("human", turn.human), ("gpt", turn.assistant))]
+
+
+def _role(who: str) -> str:
+    return "user" if who in USERS else "assistant" if who in ASSISTANTS else who
+
+
+class Custom(msgspec.Struct):
+    """vLLM's custom data set."""
+
+    prompt: str
+    output_tokens: Any = None
+
+
+def vllm_custom(row: Custom, line: int) -> Sequence[Got]:
+    """A missing `output_tokens` takes the run's default: None, never 0; -1 is the same."""
+    asked = None if row.output_tokens == -1 else length(row.output_tokens, "output_tokens")
+    return (prompt(line, row.prompt, output_tokens=asked),)
+
+
+class Ask(msgspec.Struct):
+    """The body of a request to a model server, as far as it says how long prompt and answer are."""
+
+    messages: list[Message] | None = None
+    prompt: Any = None
+    max_tokens: Any = None
+    max_completion_tokens: Any = None
+    max_output_tokens: Any = None
+
+
+class BatchIn(msgspec.Struct):
+    """A line of an OpenAI batch file."""
+
+    custom_id: str
+    url: str
+    body: Ask
+    method: str = "POST"
+
+
+class OpenAIBatch:
+    """Reads the lines of one batch file; a custom_id may stand in it once."""
+
+    def __init__(self) -> None:
+        self._ids: set[int] = set()
+
+    def __call__(self, row: BatchIn, line: int) -> Sequence[Got]:
+        if not row.url.rstrip("/").endswith(("/chat/completions", "/completions", "/responses")):
+            return (Skipped("not_text_generation"),)
+        name = hash(row.custom_id)
+        if name in self._ids:
+            return (Skipped("custom_id_repeated"),)
+        self._ids.add(name)
+        body = row.body
+        limits = (body.max_completion_tokens, body.max_tokens, body.max_output_tokens)
+        limit = next((each for each in limits if each is not None), None)
+        facts = {"output_tokens": length(limit, "max_tokens"), "custom_id": row.custom_id}
+        if body.messages is not None:
+            return (chat(line, body.messages, **facts),)
+        if not isinstance(body.prompt, str):
+            return (Skipped("not_text"),)
+        return (prompt(line, body.prompt, **facts),)
+
+
+class Usage(msgspec.Struct):
+    """Tokens as the server counted them, in either of its two sets of names."""
+
+    prompt_tokens: Any = None
+    completion_tokens: Any = None
+    input_tokens: Any = None
+    output_tokens: Any = None
+
+
+class AnswerBody(msgspec.Struct):
+    """The part of a response that counts."""
+
+    usage: Usage | None = None
+    created: Any = None
+
+
+class Answer(msgspec.Struct):
+    """A response in a batch's output."""
+
+    status_code: int | None = None
+    body: AnswerBody | None = None
+
+
+class BatchOut(msgspec.Struct):
+    """A line of the output of an OpenAI batch."""
+
+    custom_id: str
+    response: Answer | None = None
+    error: Any = None
+
+
+def openai_batch_output(row: BatchOut, line: int) -> Sequence[Got]:
+    """The lengths that the server counted; the prompts are in the file that went in. It has no stamps of requests."""
+    answer = row.response
+    if answer is None or row.error is not None or (answer.status_code or 200) >= 400 or answer.body is None:
+        return (Skipped("failed_call"),)
+    usage = answer.body.usage
+    if usage is None:
+        return (Skipped("no_lengths"),)
+    asked = usage.prompt_tokens if usage.prompt_tokens is not None else usage.input_tokens
+    answered = usage.completion_tokens if usage.completion_tokens is not None else usage.output_tokens
+    return (
+        Entry(
+            line=line,
+            input_tokens=length(asked, "prompt_tokens"),
+            output_tokens=length(answered, "completion_tokens"),
+            custom_id=row.custom_id,
+        ),
+    )
+
+
+class Chat(msgspec.Struct):
+    """An object with messages."""
+
+    messages: list[Message]
+
+
+def mixed(row: list[Message] | Chat | str, line: int) -> Sequence[Got]:
+    """A line of any of: an array of messages, an object with one, a text."""
+    if isinstance(row, str):
+        return (prompt(line, row),)
+    return (chat(line, row if isinstance(row, list) else row.messages),)
+
+
+class Aiperf(msgspec.Struct):
+    """A line of aiperf's input: one request, a conversation of them, or a row of a trace."""
+
+    type: str | None = None
+    text: str | None = None
+    texts: list[Any] | None = None
+    turns: list[Aiperf] | None = None
+    timestamp: float | None = None
+    delay: float | None = None
+    role: str | None = None
+    session_id: str | None = None
+    text_input: str | None = None
+    input_length: Any = None
+    output_length: Any = None
+    hash_ids: list[int] | None = None
+
+
+def aiperf(row: Aiperf, line: int) -> Sequence[Got]:
+    """Stamps are milliseconds. A row of kind `mooncake_trace` may hold its prompt in place of its length."""
+    if row.timestamp is not None and row.delay is not None:
+        raise Broken("field_wrong", "timestamp, delay")
+    turns = row.turns if row.turns is not None else [row]
+    texts = [Part(turn.role or "user", _text(turn)) for turn in turns]
+    first = turns[0] if turns else row
+    facts: dict[str, Any] = {
+        "at_ns": stamp_ns(row.timestamp if row.timestamp is not None else first.timestamp, "ms"),
+        "input_tokens": length(row.input_length, "input_length"),
+        "output_tokens": length(row.output_length if row.turns is None else first.output_length, "output_length"),
+        "hash_ids": None if row.hash_ids is None else blocks(row.hash_ids),
+        "session": row.session_id,
+    }
+    if not turns:
+        return (Skipped("no_turns"),)
+    if not any(each.text for each in texts):
+        return (Entry(line=line, **facts) if facts["input_tokens"] is not None else Skipped("empty_prompt"),)
+    return (told(Entry(line=line, turns=len(turns), parts=tuple(texts), **facts)),)
+
+
+def _text(turn: Aiperf) -> str:
+    if turn.text is not None or turn.text_input is not None:
+        return turn.text or turn.text_input or ""
+    return "".join(
+        each if isinstance(each, str) else "".join(_strings(each.get("contents")))
+        for each in turn.texts or ()
+        if isinstance(each, str | dict)
+    )
+
+
+def _strings(value: object) -> list[str]:
+    return [each for each in value if isinstance(each, str)] if isinstance(value, list) else []
+
+
+class Guidellm(msgspec.Struct):
+    """A row of guidellm's data, JSON or CSV: a prompt, or the lengths of a trace."""
+
+    prompt: str | None = None
+    output_tokens_count: Any = None
+    prompt_tokens_count: Any = None
+    timestamp: Any = None
+    input_length: Any = None
+    output_length: Any = None
+
+
+def guidellm(row: Guidellm, line: int) -> Sequence[Got]:
+    """Stamps of a trace are seconds."""
+    asked = row.prompt_tokens_count if row.input_length is None else row.input_length
+    answered = row.output_tokens_count if row.output_length is None else row.output_length
+    stamp = row.timestamp
+    facts: dict[str, Any] = {
+        "at_ns": None if stamp is None or stamp == "" else number_ns(_number(stamp), "s"),
+        "input_tokens": length(asked, "input_length"),
+        "output_tokens": length(answered, "output_length"),
+    }
+    if row.prompt is not None:
+        return (prompt(line, row.prompt, **facts),)
+    return (Entry(line=line, **facts) if facts["input_tokens"] is not None else Skipped("empty_prompt"),)
+
+
+def _number(value: object) -> float | str:
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise Broken("stamp_wrong", f"{value!s:.60} (s)")
+    return value
+
+
+def text(row: str, line: int) -> Sequence[Got]:
+    """A line is a prompt."""
+    return (prompt(line, row),)
