@@ -174,21 +174,20 @@ class Reading:
             self.trouble(line, broken(fault))
             return []
         self.records += len(found)
+        least, most = self._stamps
         entries = []
         for each in found:
             if isinstance(each, Skipped):
                 self.skipped[each.reason] += 1
-            elif self._in_time(each):
+            elif each.at_ns is None or least <= each.at_ns <= most:
                 entries.append(each)
+            else:
+                self._out_of_time(each.at_ns, line)
         return entries
 
-    def _in_time(self, entry: Entry) -> bool:
-        at_ns = entry.at_ns
-        if at_ns is None or self._stamps[0] <= at_ns <= self._stamps[1]:
-            return True
-        slug = "stamp_future" if at_ns > self._stamps[1] and self.format.clock == "wall" else "stamp_range"
-        self.trouble(entry.line, Broken(slug, f"{at_ns / NS_PER_S:.15g} s"))
-        return False
+    def _out_of_time(self, at_ns: int, line: int) -> None:
+        future = at_ns > self._stamps[1] and self.format.clock == "wall"
+        self.trouble(line, Broken("stamp_future" if future else "stamp_range", f"{at_ns / NS_PER_S:.15g} s"))
 
     def trouble(self, line: int, fault: Broken) -> None:
         """Note what is wrong with a row."""
