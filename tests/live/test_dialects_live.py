@@ -74,7 +74,7 @@ def test_an_answer_has_the_asked_length_by_the_engines_own_count(url: str, api: 
 def test_each_frame_of_the_native_api_states_its_tokens(url: str) -> None:
     spec = Spec(target=url, api="llamacpp", prompts=Prompts(input_tokens=str(INPUT), output_tokens=str(OUTPUT)))
     found = probe(parse(url), spec, {})
-    body = found.bodies(spec)("The river rises", OUTPUT)
+    body = found.bodies(spec)("The river rises", OUTPUT, ())
     response = fetch(url + "/completion", method="POST", body=body, timeout_s=120)
     reader = found.terms.dialect.reader(True, False)
     reader.feed(response.body)

@@ -83,7 +83,7 @@ def test_every_call_is_framed_by_its_length_and_planned_alike_again(
         calls = plan.calls(
             Spec(target="http://t", prompts=prompts),
             made,
-            body=lambda prompt, tokens: msgspec.json.encode([prompt, tokens]),
+            body=lambda prompt, tokens, _: msgspec.json.encode([prompt, tokens]),
             host="h",
             target="/",
             salt=salt,

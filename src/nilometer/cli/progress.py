@@ -9,10 +9,11 @@ from __future__ import annotations
 import os
 import sys
 from datetime import datetime
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TextIO
 
-from nilometer.core.spec import Spec
+from nilometer.core.spec import Prompts, Spec
 from nilometer.text import load as loads
 from nilometer.text import units
 from nilometer.text.i18n import Catalogue
@@ -103,7 +104,7 @@ def plan_line(spec: Spec, words: Catalogue, *, api: str, now_wall_s: float, toke
     parts = [
         api,
         loads.kind(load, words),
-        words.say("screen.plan.lengths", into=prompts.input_tokens, out=prompts.output_tokens),
+        _asked(prompts, words),
     ]
     if load.requests is not None:
         parts.append(words.say("screen.plan.count", warmup=load.warmup_s, n=load.requests))
@@ -114,6 +115,13 @@ def plan_line(spec: Spec, words: Catalogue, *, api: str, now_wall_s: float, toke
     if tokens is not None:
         parts.append(words.say("screen.plan.tokens", n=tokens))
     return " · ".join(parts)
+
+
+def _asked(prompts: Prompts, words: Catalogue) -> str:
+    """What is asked: lengths, or the workload by its file's name."""
+    if prompts.workload is not None:
+        return words.say("screen.plan.workload", name=Path(prompts.workload).name)
+    return words.say("screen.plan.lengths", into=prompts.input_tokens, out=prompts.output_tokens)
 
 
 def head_line(live: Live, words: Catalogue) -> str:

@@ -11,7 +11,7 @@ import click
 
 from nilometer.core.errors import SpecError
 from nilometer.core.secrets import SHOWN, in_target, in_tree, in_url
-from nilometer.core.spec import Load, Spec, from_toml, from_tree, to_tree
+from nilometer.core.spec import RECORDED, Load, Spec, from_toml, from_tree, to_tree
 
 from .values import HEADER, LABEL, LIMITS, RAMP, SECONDS, SHARE
 
@@ -26,6 +26,7 @@ _AT = {
     "concurrency": ("load", "concurrency"),
     "rate": ("load", "rate_per_s"),
     "arrivals": ("load", "arrivals"),
+    "speed": ("load", "speed"),
     "ramp": ("load", "ramp_s"),
     "warmup": ("load", "warmup_s"),
     "duration": ("load", "duration_s"),
@@ -37,6 +38,7 @@ _AT = {
     "workers": ("load", "workers"),
     "input_tokens": ("prompts", "input_tokens"),
     "output_tokens": ("prompts", "output_tokens"),
+    "workload": ("prompts", "workload"),
     "shared_prefix": ("prompts", "shared_prefix_tokens"),
     "prompt_text": ("prompts", "text"),
     "prompt_seed": ("prompts", "seed"),
@@ -76,6 +78,11 @@ _OPTIONS = (
         "spike:BASE,PEAK,T.  [default: poisson]",
     ),
     click.option("--ramp", type=RAMP, help="Spread of the opening wave.  [default: auto, one mean E2E]"),
+    click.option(
+        "--replay", metavar="FILE", help="Open loop: the requests of a workload file when they were recorded."
+    ),
+    click.option("--speed", type=click.FloatRange(min=0, min_open=True), help="Replay so many times as fast."),
+    click.option("--workload", metavar="FILE", help="Ask what a workload file holds (`nilo workload`), in its order."),
     click.option(
         "--input-tokens",
         metavar="D",
@@ -135,10 +142,10 @@ def resolve(target: str, given: dict[str, Any], base: Spec | None = None) -> Spe
     tree: dict[str, Any] = to_tree(base) if base is not None else {"target": target}
     if base is not None and target and not target.endswith(".toml"):
         tree["target"] = target
-    _lay_over(tree, given)
+    _lay_over(tree, _with_replay(given))
     _take_protocol(tree, anew=given.get("api") is not None)
     load = tree.setdefault("load", {})
-    _choose_loop(load, given)
+    _choose_loop(load, _with_replay(given))
     spec = from_tree(tree, "options")
     _refuse_masked(spec)
     return spec
@@ -158,6 +165,15 @@ def _take_protocol(tree: dict[str, Any], *, anew: bool) -> None:
     for name, value in protocol.pop("headers", {}).items():
         headers.setdefault(name, value)
     tree["protocol"] = protocol
+
+
+def _with_replay(given: dict[str, Any]) -> dict[str, Any]:
+    """--replay is a workload with its own arrivals. Slug `replay_twice` beside another workload."""
+    if not given.get("replay"):
+        return given
+    if given.get("workload"):
+        raise SpecError("replay_twice")
+    return {**given, "workload": given["replay"], "arrivals": given.get("arrivals") or RECORDED}
 
 
 def _refuse_masked(spec: Spec) -> None:
@@ -197,6 +213,8 @@ def _names_a_loop(key: str, value: Any) -> bool:
 
 def _lay_over(tree: dict[str, Any], given: dict[str, Any]) -> None:
     _take_out(tree.setdefault("load", {}), given)
+    if given.get("workload"):
+        tree.setdefault("prompts", {}).pop("workload_sha256", None)
     for name, path in _AT.items():
         value = given.get(name)
         if value is None or (name == "ramp" and value == "auto"):

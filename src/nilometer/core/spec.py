@@ -23,6 +23,10 @@ SHAPES = ("ramp", "steps", "spike")
 """Arrivals whose rate changes by plan, and that therefore hold their rates themselves."""
 
 
+RECORDED = "recorded"
+"""Arrivals as the workload has them."""
+
+
 class Load(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How requests are started and when the test stops.
 
@@ -32,6 +36,8 @@ class Load(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     concurrency: int | None = None
     rate_per_s: float | None = None
     arrivals: str = "poisson"
+    speed: float = 1.0
+    """How many times as fast as they were recorded."""
     ramp_s: float | None = None
     """Spread of the opening wave; None = auto, one mean E2E."""
     warmup_s: float = 60.0
@@ -47,7 +53,7 @@ class Load(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     @property
     def varies(self) -> bool:
         """Whether the rate changes by plan."""
-        return self.arrivals.partition(":")[0].strip() in SHAPES
+        return self.arrivals.partition(":")[0].strip() in (*SHAPES, RECORDED)
 
     @property
     def is_open(self) -> bool:
@@ -60,6 +66,10 @@ class Prompts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     input_tokens: str = "512"
     output_tokens: str = "128"
+    workload: str | None = None
+    """A workload file whose rows are asked in place of made-up prompts."""
+    workload_sha256: str | None = None
+    """The hash of its rows when it was measured: a part of the condition."""
     text: Literal["en", "zh"] = "en"
     """The running text that prompts are made of."""
     shared_prefix_tokens: int = 0
@@ -127,6 +137,7 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 _BOUNDS: dict[str, tuple[float, float]] = {
     "load.concurrency": (1, 100_000),
     "load.rate_per_s": (1e-6, 1e6),
+    "load.speed": (1e-6, 1e6),
     "load.ramp_s": (0, 1e9),
     "load.warmup_s": (0, 1e9),
     "load.duration_s": (0, 1e9),

@@ -10,19 +10,22 @@ from typing import NamedTuple, TypeVar
 import msgspec
 
 from nilometer.core.environment import EngineFacts, ModelFacts
-from nilometer.core.errors import NiloError, SpecError
+from nilometer.core.errors import DataError, NiloError, SpecError
 from nilometer.core.finding import Finding
 from nilometer.core.mask import NO_SECRETS, Mask
 from nilometer.core.record import Call
-from nilometer.core.spec import Spec, secrets_of, without_secrets
+from nilometer.core.spec import RECORDED, Spec, secrets_of, without_secrets
 from nilometer.load.probe import ProbeResult, Step, probe, unprobed
 from nilometer.load.probe_talk import apis
 from nilometer.net.endpoint import Endpoint, parse
 from nilometer.net.route import resolve
+from nilometer.sources.workload_file import read_workload
 from nilometer.wire.dialects import spoken
 from nilometer.workload import lengths
+from nilometer.workload.entry import Workload
 from nilometer.workload.lengths import Distribution
 from nilometer.workload.plan import calls
+from nilometer.workload.traffic import lengths_of, recorded_s
 
 Facts = TypeVar("Facts", EngineFacts, ModelFacts)
 Headers = tuple[tuple[str, str], ...]
@@ -45,6 +48,8 @@ class Approach(NamedTuple):
     keeps_connections: bool | None
     mean_input_tokens: float
     mean_output_tokens: float
+    recorded_s: tuple[float, ...] | None
+    """When the requests of a replay are due, from the start of the load."""
     engine: EngineFacts
     model: ModelFacts
     findings: list[Finding]
@@ -60,6 +65,9 @@ def approach(spec: Spec, headers: Headers, *, address: str, salt: str, on_step: 
     secrets = secrets_of(spec, headers)
     endpoint = parse(address)
     inputs, outputs = length_mix(spec.prompts.input_tokens), length_mix(spec.prompts.output_tokens)
+    workload = _workload(spec)
+    if workload is not None:
+        inputs, outputs = lengths_of(workload, (inputs, outputs))
     if endpoint.authorization and "authorization" not in {name.lower() for name, _ in headers}:
         headers = (*headers, ("Authorization", endpoint.authorization))
     headers = _with_dialects(spec, headers)
@@ -83,9 +91,10 @@ def approach(spec: Spec, headers: Headers, *, address: str, salt: str, on_step: 
         input_tokens=inputs,
         output_tokens=outputs,
         context_tokens=found.context_tokens,
+        workload=workload,
     )
     return Approach(
-        spec=_resolved(spec, found),
+        spec=_resolved(spec, found, workload),
         endpoint=endpoint,
         address=address,
         proxy=spec.http.proxy,
@@ -95,6 +104,9 @@ def approach(spec: Spec, headers: Headers, *, address: str, salt: str, on_step: 
         keeps_connections=found.keeps_connections,
         mean_input_tokens=inputs.mean(),
         mean_output_tokens=outputs.mean(),
+        recorded_s=None
+        if spec.load.arrivals != RECORDED or workload is None
+        else recorded_s(workload, spec.load.speed),
         engine=_told(found.engine, mask),
         model=msgspec.structs.replace(
             _told(found.model, NO_SECRETS if found.terms.model else mask), template_tokens=found.template_tokens
@@ -124,10 +136,25 @@ def _masked(mask: Mask) -> Iterator[Mask]:
         raise
 
 
-def _resolved(spec: Spec, found: ProbeResult) -> Spec:
+def _workload(spec: Spec) -> Workload | None:
+    """The workload file of the spec. Refuses `workload_changed` where it is not the one that was measured before."""
+    if spec.prompts.workload is None:
+        return None
+    workload = read_workload(Path(spec.prompts.workload))
+    if spec.prompts.workload_sha256 not in (None, workload.hash):
+        raise DataError("workload_other", file=spec.prompts.workload)
+    if not workload.rows:
+        raise DataError("workload_empty", file=spec.prompts.workload)
+    return workload
+
+
+def _resolved(spec: Spec, found: ProbeResult, workload: Workload | None) -> Spec:
     """The spec with what the probe chose, as it is stored: --like then asks for the same."""
     stream = found.terms.dialect.asks_stream(spec.stream)
-    return msgspec.structs.replace(without_secrets(spec), api=found.api, model=found.terms.model, stream=stream)
+    prompts = msgspec.structs.replace(spec.prompts, workload_sha256=None if workload is None else workload.hash)
+    return msgspec.structs.replace(
+        without_secrets(spec), api=found.api, model=found.terms.model, stream=stream, prompts=prompts
+    )
 
 
 def _told(facts: Facts, mask: Mask) -> Facts:

@@ -16,7 +16,7 @@ from nilometer.core.errors import SpecError, TargetError
 from nilometer.core.group import Group
 from nilometer.core.record import Record
 from nilometer.core.run import Run, Runs, new_id
-from nilometer.core.spec import Spec, to_tree
+from nilometer.core.spec import RECORDED, Spec, to_tree
 from nilometer.load import journal
 from nilometer.load.journal import Header
 from nilometer.metrics import slo, window
@@ -117,15 +117,26 @@ def check(spec: Spec) -> None:
     borders_s = window.rule_of(spec.load).borders_s
     if borders_s is not None and spec.load.requests is None and borders_s[1] > spec.load.duration_s:
         raise SpecError("window_too_late", window=spec.load.window, duration=spec.load.duration_s)
-    rate_per_s = spec.load.rate_per_s if spec.load.is_open else 1.0
-    arrivals.pacer(spec.load.arrivals, rate_per_s, Random(0))  # noqa: S311 - only looked at
+    _check_arrivals(spec)
     most = min(n for n in (spec.load.concurrency, spec.load.requests, spec.load.workers) if n is not None)
     if spec.load.workers > most:
         raise SpecError("workers_too_many", workers=spec.load.workers, most=most)
 
 
+def _check_arrivals(spec: Spec) -> None:
+    load = spec.load
+    if load.arrivals == RECORDED:
+        if spec.prompts.workload is None:
+            raise SpecError("replay_without_workload")
+        if load.requests is not None:
+            raise SpecError("replay_by_count")
+    else:
+        rate_per_s = load.rate_per_s if load.is_open else 1.0
+        arrivals.pacer(load.arrivals, rate_per_s, Random(0))  # noqa: S311 - only looked at
+
+
 def _foretold(way: Approach) -> int | None:
-    return tokens_foretold(way.spec, way.mean_e2e_s, way.mean_input_tokens, way.mean_output_tokens)
+    return tokens_foretold(way.spec, way.mean_e2e_s, way.mean_input_tokens, way.mean_output_tokens, way.recorded_s)
 
 
 def _environment(way: Approach, behind: Behind | None) -> Environment:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -89,12 +91,20 @@ def ramp_s(spec: Spec, mean_e2e_s: float | None) -> float:
     return min(wanted, spec.load.warmup_s) if asked is None else wanted
 
 
-def tokens_foretold(spec: Spec, mean_e2e_s: float | None, input_tokens: float, output_tokens: float) -> int | None:
+def tokens_foretold(
+    spec: Spec,
+    mean_e2e_s: float | None,
+    input_tokens: float,
+    output_tokens: float,
+    recorded_s: Sequence[float] | None = None,
+) -> int | None:
     """Tokens in and out that the test will take, from the mean lengths; None while E2E is not known."""
     load = spec.load
     each = input_tokens + output_tokens
     stretch_s = load.warmup_s + (0.0 if load.requests is not None else load.duration_s)
-    if load.is_open:
+    if recorded_s is not None:
+        requests: float = bisect_left(recorded_s, stretch_s)
+    elif load.is_open:
         requests = _open_requests(load, stretch_s)
     elif mean_e2e_s:
         requests = (load.concurrency or 1) * stretch_s / mean_e2e_s

@@ -18,7 +18,7 @@ from nilometer.core.spec import Spec
 from nilometer.net.endpoint import Endpoint
 from nilometer.workload import lengths, ruler
 from nilometer.workload.lengths import Distribution
-from nilometer.workload.plan import check, maker_of
+from nilometer.workload.plan import Body, check, maker_of
 from nilometer.workload.ruler import Ruler
 
 from .probe_courier import Courier
@@ -59,8 +59,8 @@ class ProbeResult(msgspec.Struct, frozen=True, kw_only=True):
     def api(self) -> str:
         return self.terms.api
 
-    def bodies(self, spec: Spec) -> Callable[[str, int], bytes]:
-        """The request body for (prompt, output tokens), on the terms found."""
+    def bodies(self, spec: Spec) -> Body:
+        """What makes the request bodies, on the terms found."""
         return bodies(spec, self.terms)
 
 
@@ -145,7 +145,7 @@ def _lengths(
     template = template_tokens(found, made)
     if template is None and terms.api == "chat" and found is not None:
         findings = [*findings, Finding(slug="template_tokens_unknown", kind="validity", severity="low")]
-    check(inputs, outputs, least=maker_of(talk.spec, made, "").least, context_tokens=context_tokens)
+    check(talk.spec, inputs, outputs, least=maker_of(talk.spec, made, "").least, context_tokens=context_tokens)
     return _Lengths(
         trial=attempt(talk, terms, made, inputs, context_tokens),
         findings=findings,

@@ -5,13 +5,15 @@ The load and the probe build their bodies here, so that what was tried is what i
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
 from nilometer.core.spec import Spec
+from nilometer.wire.ask import Turn
 from nilometer.wire.dialects import Ask, Dialect, spoken
+from nilometer.workload.plan import Body
+from nilometer.workload.traffic import Turns
 
 _CONSTRAINED = frozenset(
     {"grammar", "guided_choice", "guided_grammar", "guided_json", "guided_regex", "json_schema", "response_format"}
@@ -39,7 +41,9 @@ def body(spec: Spec, terms: Terms, prompt: str, max_tokens: int, *, stream: bool
     return _body(spec, terms, terms.dialect, prompt, max_tokens, stream)
 
 
-def _body(spec: Spec, terms: Terms, dialect: Dialect, prompt: str, max_tokens: int, stream: bool) -> bytes:
+def _body(
+    spec: Spec, terms: Terms, dialect: Dialect, prompt: str, max_tokens: int, stream: bool, turns: Turns = ()
+) -> bytes:
     sampling = spec.sampling
     plain = terms.limit_field == "max_tokens"
     extra: dict[str, Any] = {} if plain else {terms.limit_field: max_tokens}
@@ -47,6 +51,7 @@ def _body(spec: Spec, terms: Terms, dialect: Dialect, prompt: str, max_tokens: i
     ask = Ask(
         model=terms.model,
         prompt=prompt,
+        turns=tuple(Turn(*turn) for turn in turns),
         max_tokens=max_tokens if plain else None,
         stream=dialect.asks_stream(stream),
         include_usage=terms.include_usage,
@@ -58,10 +63,10 @@ def _body(spec: Spec, terms: Terms, dialect: Dialect, prompt: str, max_tokens: i
     return dialect.body(ask)
 
 
-def bodies(spec: Spec, terms: Terms) -> Callable[[str, int], bytes]:
-    """The body of a load request for (prompt, output tokens): what `workload.plan.calls` wants."""
+def bodies(spec: Spec, terms: Terms) -> Body:
+    """The body of a load request: what `workload.plan.calls` wants."""
     dialect = terms.dialect
-    return lambda prompt, max_tokens: _body(spec, terms, dialect, prompt, max_tokens, spec.stream)
+    return lambda prompt, max_tokens, turns: _body(spec, terms, dialect, prompt, max_tokens, spec.stream, turns)
 
 
 def wanted_length_fields(spec: Spec, dialect: Dialect) -> tuple[str, ...]:

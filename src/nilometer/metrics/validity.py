@@ -234,7 +234,8 @@ def _lengths(summary: Summary, spec: Spec) -> Iterator[Finding]:
     else:
         yield from _off("length_output_off", lengths.asked_output, lengths.output)
     default = Prompts()
-    if (asked.input_tokens, asked.output_tokens) == (default.input_tokens, default.output_tokens):
+    made_up = (asked.input_tokens, asked.output_tokens) == (default.input_tokens, default.output_tokens)
+    if made_up and asked.workload is None:
         yield _finding("lengths_not_from_traffic", input=asked.input_tokens, output=asked.output_tokens)
 
 

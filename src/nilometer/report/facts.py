@@ -45,6 +45,7 @@ def conditions(run: Run, words: Catalogue) -> list[Fact]:
         ("model", run.environment.model.id or run.spec.model),
         ("engine", _engine(run)),
         ("load", load(run, words)),
+        ("workload", run.spec.prompts.workload),
         ("started", units.moment(run.phases.started_wall_ns)),
     ]
     return [Fact(words.say(f"screen.fact.{name}"), value) for name, value in told if value]

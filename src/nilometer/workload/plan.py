@@ -14,15 +14,17 @@ from .. import __version__
 from ..core.errors import SpecError
 from ..core.header import header_line
 from ..core.record import Call
-from ..core.spec import Spec
-from . import lengths
+from ..core.spec import RECORDED, Spec
+from . import lengths, traffic
 from .arrivals import pacer
+from .entry import Workload
 from .lengths import Distribution
 from .prompts import Maker
 from .ruler import Ruler
+from .traffic import Asked, Otherwise, Turns
 
-Body = Callable[[str, int], bytes]
-"""The request body for (prompt, output tokens)."""
+Body = Callable[[str, int, Turns], bytes]
+"""The request body for (prompt, output tokens, what was said before)."""
 
 Headers = Iterable[tuple[str, str]]
 
@@ -45,29 +47,37 @@ def calls(
     output_tokens: Distribution | None = None,
     context_tokens: int | None = None,
     limit: int | None = None,
+    workload: Workload | None = None,
 ) -> Iterator[Call]:
     """The calls of `spec` in order of their number, `due_ns` from the start of the load where a rate is asked.
 
     `target` is the request target (path and query; absolute behind a plain proxy), `salt` what sets this run's prompts
     apart from another run's (see Maker). `input_tokens` and `output_tokens` stand in for the spec's words, as they must
-    for empirical lengths. Lengths and arrivals depend on the seed alone. Refuses at once, not at the first call: what
+    for empirical lengths, and are those of the `workload` whose rows are asked in place of made-up prompts. Lengths and
+    arrivals depend on the seed alone. Refuses at once, not at the first call: what
     `lengths.parse`, `pacer`, `head` and `check` refuse.
     """
     inputs = input_tokens or lengths.parse(spec.prompts.input_tokens)
     outputs = output_tokens or lengths.parse(spec.prompts.output_tokens)
     maker = maker_of(spec, ruler, salt)
-    check(inputs, outputs, least=maker.least, context_tokens=context_tokens)
+    check(spec, inputs, outputs, least=maker.least, context_tokens=context_tokens)
     opening = head(host=host, target=target, method=method, headers=headers, stream=spec.stream)
-    due = _due(spec)
-    random_in, random_out = _random(spec, "input"), _random(spec, "output")
+    due = _due(spec, workload)
+    drawn = Otherwise(inputs, outputs, _random(spec, "input"), _random(spec, "output"))
+    asked = _made_up(maker, drawn) if workload is None else traffic.asked(workload, maker, drawn)
 
-    def call(seq: int) -> Call:
-        asked_input, asked_output = inputs.sample(random_in), outputs.sample(random_out)
-        payload = body(maker.text(asked_input, seq), asked_output)
+    def call(seq: int, due_ns: int | None, one: Asked) -> Call:
+        payload = body(one.prompt, one.output_tokens, one.turns)
         request = opening + b"Content-Length: %d\r\n\r\n" % len(payload) + payload
-        return Call(seq, request, next(due), asked_input, asked_output)
+        return Call(seq, request, due_ns, one.input_tokens, one.output_tokens)
 
-    return islice(map(call, count()), limit)
+    return islice(map(call, count(), due, asked), limit)
+
+
+def _made_up(maker: Maker, drawn: Otherwise) -> Iterator[Asked]:
+    for number in count():
+        tokens, answered = drawn.inputs.sample(drawn.random_in), drawn.outputs.sample(drawn.random_out)
+        yield Asked(maker.text(tokens, number), (), tokens, answered)
 
 
 def maker_of(spec: Spec, ruler: Ruler, salt: str) -> Maker:
@@ -76,16 +86,17 @@ def maker_of(spec: Spec, ruler: Ruler, salt: str) -> Maker:
     return Maker(ruler, seed=asked.seed, salt=salt, unique=asked.unique, shared_tokens=asked.shared_prefix_tokens)
 
 
-def check(inputs: Distribution, outputs: Distribution, *, least: int, context_tokens: int | None) -> None:
+def check(spec: Spec, inputs: Distribution, outputs: Distribution, *, least: int, context_tokens: int | None) -> None:
     """Refuses what cannot be sent or must fail, where more than 1 % of the requests would be so.
 
     SpecError `input_too_short`: shorter than the shortest prompt that can be made, chat template and common prefix
-    included; `context_too_short`: input and output do not fit the model's context.
+    included (those of a workload are sent as short as they can be made); `context_too_short`: input and output do not
+    fit the model's context.
     """
     random = Random(0)  # noqa: S311 - a sample, not a secret
     pairs = [(inputs.sample(random), outputs.sample(random)) for _ in range(_TRIED)]
     short = [asked for asked, _ in pairs if asked < least]
-    if len(short) > _TOO_MANY * _TRIED:
+    if len(short) > _TOO_MANY * _TRIED and spec.prompts.workload is None:
         raise SpecError("input_too_short", asked=min(short), least=least)
     if context_tokens is not None:
         long = [asked + answered for asked, answered in pairs if asked + answered > context_tokens]
@@ -113,8 +124,12 @@ def head(*, host: str, target: str, method: str = "POST", headers: Headers = (),
     return "\r\n".join([f"{method} {target} HTTP/1.1", *lines.values(), ""]).encode("latin-1")
 
 
-def _due(spec: Spec) -> Iterator[int | None]:
+def _due(spec: Spec, workload: Workload | None) -> Iterator[int | None]:
     load = spec.load
+    if load.arrivals == RECORDED:
+        if workload is None:
+            raise SpecError("replay_without_workload")
+        return traffic.recorded(workload, load.speed)
     if not load.is_open:
         return repeat(None)
     return pacer(load.arrivals, load.rate_per_s, _random(spec, "arrivals"), warmup_s=load.warmup_s)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import lru_cache
 from random import Random
 
 from .ruler import Ruler
 
 OPENING_WORDS = 3
+_BLOCKS = 4096
+"""Texts of shared blocks that are remembered; the others are made anew, alike."""
 
 
 class Maker:
@@ -27,6 +31,7 @@ class Maker:
         self._words = order.sample(ruler.words, len(ruler.words))
         self._offset = order.randrange(1 << 32)
         self._smallest = min(unit.tokens for unit in ruler.units)
+        self._block = lru_cache(_BLOCKS)(self._made_block)
         self._shared_tokens = ruler.planned(max(shared_tokens, ruler.least)) if shared_tokens else 0
         self._shared = self._whole(self._shared_tokens, 0, self._random("shared")) if shared_tokens else ""
 
@@ -50,6 +55,28 @@ class Maker:
             return self._whole(planned, number + self._offset, random)
         rest = self._body(planned - self._shared_tokens, self._opening(number + self._offset), random)
         return f"{self._shared} {rest}"
+
+    def chained(self, tokens: int, index: int, blocks: Sequence[int], block_tokens: int) -> str:
+        """Prompt number `index` of so many tokens that begins with these blocks of text, each known by its id.
+
+        Two prompts of a run whose blocks begin alike begin alike. What lies behind the last block is the prompt's own.
+        """
+        left = self._ruler.planned(max(tokens, self.least))
+        texts = []
+        for place, block in enumerate(blocks):
+            size = min(block_tokens, left)
+            if size <= self._smallest and place:
+                break
+            texts.append(self._block(block, size, place == 0))
+            left -= size
+        if left > self._smallest:
+            texts.append(self._body(left, self._opening(index + self._offset), self._random(str(index))))
+        return " ".join(texts)
+
+    def _made_block(self, block: int, tokens: int, first: bool) -> str:
+        random = self._random(f"block {block}")
+        number = block + self._offset
+        return self._whole(tokens, number, random) if first else self._body(tokens, self._opening(number), random)
 
     def _random(self, purpose: str) -> Random:
         return Random(f"{self._name}/{purpose}")  # noqa: S311 - text, not a secret

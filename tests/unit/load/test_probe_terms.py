@@ -13,7 +13,7 @@ CHAT = DIALECTS["chat"]
 
 
 def sent(spec: Spec, terms: Terms, max_tokens: int = 5) -> dict[str, Any]:
-    told: dict[str, Any] = msgspec.json.decode(bodies(spec, terms)("hello", max_tokens))
+    told: dict[str, Any] = msgspec.json.decode(bodies(spec, terms)("hello", max_tokens, ()))
     return told
 
 

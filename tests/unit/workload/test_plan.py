@@ -22,7 +22,7 @@ def made() -> Ruler:
     return ruler.measure(COUNT, toy.text(), 4000, CHEAP, "server_tokenizer")
 
 
-def body(prompt: str, max_tokens: int) -> bytes:
+def body(prompt: str, max_tokens: int, turns: object = ()) -> bytes:
     return msgspec.json.encode({"prompt": prompt, "max_tokens": max_tokens})
 
 
@@ -66,7 +66,7 @@ def test_calls_are_numbered_and_say_what_was_asked(made: Ruler) -> None:
 
 
 def test_the_length_of_a_body_in_another_script_is_counted_in_bytes(made: Ruler) -> None:
-    def chinese(prompt: str, max_tokens: int) -> bytes:
+    def chinese(prompt: str, max_tokens: int, turns: object = ()) -> bytes:
         return f"水位{prompt[:3]}{max_tokens}".encode()
 
     request = next(plan.calls(spec(), made, body=chinese, host="h", target="/")).request
@@ -102,7 +102,7 @@ def test_an_open_loop_says_when_each_call_is_due(made: Ruler) -> None:
 def test_calls_are_made_one_at_a_time_and_end_only_at_a_limit(made: Ruler) -> None:
     asked = []
 
-    def watched(prompt: str, max_tokens: int) -> bytes:
+    def watched(prompt: str, max_tokens: int, turns: object = ()) -> bytes:
         asked.append(prompt)
         return b""
 

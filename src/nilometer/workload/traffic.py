@@ -1,0 +1,92 @@
+"""What the rows of a workload ask, one after the other and from the start again, and when they were sent.
+
+A row that has its text is asked as it stands; of one that has lengths alone a new text is made, which begins with the
+same blocks as the rows that shared a prefix with it. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from random import Random
+from typing import NamedTuple
+
+from ..core.clock import NS_PER_S
+from ..core.errors import SpecError
+from .entry import Part, Row, Workload
+from .lengths import Distribution, Empirical
+from .prompts import Maker
+
+Turns = tuple[tuple[str, str], ...]
+"""(role, text) of what was said before the prompt."""
+
+
+class Asked(NamedTuple):
+    """One request. `input_tokens` is None where the text decides how long it is."""
+
+    prompt: str
+    turns: Turns
+    input_tokens: int | None
+    output_tokens: int
+
+
+class Otherwise(NamedTuple):
+    """Lengths for rows that state none, and what draws them."""
+
+    inputs: Distribution
+    outputs: Distribution
+    random_in: Random
+    random_out: Random
+
+
+def asked(workload: Workload, maker: Maker, otherwise: Otherwise) -> Iterator[Asked]:
+    """The requests, endless: number n is row n modulo the number of rows."""
+    rows = workload.rows
+    number = 0
+    while True:
+        yield _asked(rows[number % len(rows)], number, workload.head.block_tokens, maker, otherwise)
+        number += 1
+
+
+def _asked(row: Row, number: int, block_tokens: int | None, maker: Maker, otherwise: Otherwise) -> Asked:
+    known = row.output_tokens
+    output = otherwise.outputs.sample(otherwise.random_out) if known is None else max(known, 1)
+    if row.parts and all(part.text is not None for part in row.parts):
+        *before, last = row.parts
+        return Asked(last.text or "", tuple(map(_turn, before)), None, output)
+    length = otherwise.inputs.sample(otherwise.random_in) if row.input_tokens is None else row.input_tokens
+    if row.hash_ids and block_tokens:
+        return Asked(maker.chained(length, number, row.hash_ids, block_tokens), (), length, output)
+    return Asked(maker.text(length, number), (), length, output)
+
+
+def _turn(part: Part) -> tuple[str, str]:
+    return part.role, part.text or ""
+
+
+def recorded(workload: Workload, speed: float) -> Iterator[int]:
+    """When each row was sent, ns from the first, `speed` times as fast; ends with the rows.
+
+    Refuses with SpecError `replay_without_stamps` rows that do not say.
+    """
+    return (round(at_s * NS_PER_S) for at_s in recorded_s(workload, speed))
+
+
+def recorded_s(workload: Workload, speed: float) -> tuple[float, ...]:
+    """The same in seconds, all of them."""
+    known = [row.offset_s for row in workload.rows if row.offset_s is not None]
+    if len(known) < len(workload.rows):
+        raise SpecError("replay_without_stamps", file=workload.head.name)
+    first = min(known)
+    return tuple((offset - first) / speed for offset in sorted(known))
+
+
+def lengths_of(workload: Workload, otherwise: tuple[Distribution, Distribution]) -> tuple[Distribution, Distribution]:
+    """The lengths of its rows, in and out; where none is stated, the others."""
+    found = (
+        [row.input_tokens for row in workload.rows if row.input_tokens],
+        [row.output_tokens for row in workload.rows if row.output_tokens],
+    )
+    inputs, outputs = (
+        Empirical(tuple(values)) if values else other for values, other in zip(found, otherwise, strict=True)
+    )
+    return inputs, outputs
