@@ -65,6 +65,7 @@ def run_object(run: Run) -> dict[str, object]:
         "generator": _generator(summary),
         "memory": msgspec.to_builtins(summary.memory),
         "server": dict(summary.server),
+        "timeline": msgspec.to_builtins(summary.timeline),
         "level": run.level,
         "order": run.order,
         "slo": [_bound(held) for held in bounds_held(run)],
