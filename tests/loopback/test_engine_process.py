@@ -273,7 +273,7 @@ def test_a_server_that_ignores_sigterm_is_killed_after_the_grace(log: Path) -> N
 
 
 def test_children_of_the_server_end_with_it(log: Path) -> None:
-    forks = "import os, time; os.fork(); print(os.getpid(), 'up', flush=True); time.sleep(600)"
+    forks = "import os, time; os.fork(); os.write(1, f'{os.getpid()} up\\n'.encode()); time.sleep(600)"
     server = Server([sys.executable, "-c", forks], log_path=log)
     assert eventually(lambda: log.read_text().count("up\n") >= 2)
     pids = [int(line.split()[0]) for line in log.read_text().splitlines()]

@@ -387,7 +387,7 @@ def test_a_journal_damaged_during_the_run_marks_it_and_is_kept(env: Env, mock: M
 
 FULL_DISK = """
 mount -t tmpfs -o size=1m none "$1" 2>/dev/null || { echo no mount; exit; }
-"$PYTHON" -m nilometer runs list --archive "$1/a.sqlite" >"$1/told"
+"$PYTHON" -m nilometer runs check --archive "$1/a.sqlite" >"$1/told"
 cat /dev/zero 2>/dev/null >"$1/fill"
 truncate -s -64K "$1/fill"
 shift
@@ -413,6 +413,7 @@ def test_a_run_that_the_archive_has_no_room_for_is_kept_and_said_so(
     if "no mount" in done.stdout or "unshare" in done.stderr:
         pytest.skip("no right to mount")
     assert (done.returncode, done.stdout) == (3, "")
+    assert done.stderr.count("\n") == 1, done.stderr
     (line,) = done.stderr.splitlines()
     (kept,) = journals(env)
     assert all(part in line for part in ("run_not_archived", told, str(archive), str(kept), "`nilo runs check`"))
@@ -438,7 +439,7 @@ def test_no_secret_gets_into_anything_kept_or_shown(env: Env, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("words", "code", "told"),
     [
-        ((), 2, "no target"),
+        ((), 2, "no TARGET"),
         (("127.0.0.1:8000",), 2, "http://"),
         (("nosuchengine:-np 4",), 2, "llama-server, skulk-llama-server, xllamacpp"),
         (("user:canary@host",), 2, "***@host is neither"),

@@ -75,9 +75,17 @@ def test_the_greatest_rate(env: Env, four: Mock) -> None:
 def test_levels_by_list_without_a_promise(env: Env, four: Mock) -> None:
     done = nilo(env, "sweep", four.url, *SHORT, "--levels", "8,1,4", timeout=60)
     assert done.returncode == 0, done.stderr
-    assert "bends at about 4" in done.stdout
+    assert "bends at about 4" in " ".join(done.stdout.split())
     rows = [line.split()[0] for line in done.stdout.splitlines() if line.lstrip()[:1].isdigit() and "#" in line]
     assert rows == ["1", "4", "8"], "from the lowest to the highest"
+
+
+def test_a_curve_over_rates_without_a_promise(env: Env, four: Mock) -> None:
+    """Beside the rate that was asked stands the one that came."""
+    done = nilo(env, "sweep", four.url, *SHORT, "--rate", "5", "--levels", "5,10", timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert "From 5 to 10 requests/s no bend was seen" in " ".join(done.stdout.split())
+    assert "came" in done.stdout
 
 
 def test_an_interrupted_sweep_is_gone_on_with(env: Env, four: Mock) -> None:
@@ -113,12 +121,16 @@ def test_a_budget_of_time_is_kept(env: Env, four: Mock) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "told"),
     [
-        ((), 2, "no target"),
+        ((), 2, "no TARGET"),
         (("URL", "--levels", "1,x"), 2, "1,2,4,8"),
         (("URL", "--levels", "2,2"), 2, "different"),
         (("URL", "--levels", "1.5"), 2, "whole"),
         (("URL", "--arrivals", "ramp:1,2,3s"), 2, "shape"),
         (("URL", "--requests", "5"), 2, "--requests"),
+        (("URL", "--most", "0"), 2, "sweep_most"),
+        (("URL", "-c", "8", "--most", "4"), 2, "sweep_most"),
+        (("URL", "--most", "nan"), 2, "sweep_most"),
+        (("URL", "--budget", "1s"), 2, "sweep_budget"),
         (("URL", "--slo", "speed<=1"), 2, "speed"),
         (("URL", "--resume", "nosuch"), 2, "nosuch"),
         (("URL", "--most", "x"), 2, "--most"),

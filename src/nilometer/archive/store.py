@@ -6,7 +6,7 @@ from pathlib import Path
 
 from platformdirs import user_data_path
 
-from nilometer.core.errors import SpecError
+from nilometer.core.errors import ArchiveError, SpecError
 from nilometer.core.secrets import mask_url
 
 from .protocol import Archive
@@ -15,14 +15,19 @@ from .sqlite import SqliteArchive
 FILE_NAME = "archive.sqlite"
 
 
-def open_archive(url: str | None = None) -> Archive:
+def open_archive(url: str | None = None, *, must_exist: bool = False) -> Archive:
     """The archive at `url` (default: the user's data folder), created if there is none; use it in a `with`.
+
+    `must_exist`: who only reads is not given an empty one at a place that was named wrong: slug `archive_missing`.
 
     `sqlite:///path` is relative, `sqlite:////path` absolute, `~` the home folder; a bare path will do. Slugs
     `archive_scheme_unsupported`, `archive_url`, and those of opening: `archive_unwritable`, `archive_unreadable`,
     `archive_newer`, `archive_locked`, `archive_full`, `archive_failed`.
     """
-    return SqliteArchive(location(url))
+    place = location(url)
+    if must_exist and url and not place.exists():
+        raise ArchiveError("archive_missing", file=str(place))
+    return SqliteArchive(place)
 
 
 def location(url: str | None) -> Path:

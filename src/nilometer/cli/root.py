@@ -54,6 +54,7 @@ def run() -> None:
     try:
         nilo(standalone_mode=False, prog_name="nilo")
     except click.exceptions.Abort:
+        _say_interrupted()
         sys.exit(130)
     except click.ClickException as fault:
         fault.show()
@@ -64,6 +65,14 @@ def run() -> None:
         sys.exit(_told(fault))
     except Exception as fault:  # noqa: BLE001 - the top of the command line is one of the two places for it
         sys.exit(_own_fault(fault))
+
+
+def _say_interrupted() -> None:
+    import os
+
+    from nilometer.text.i18n import Catalogue, language
+
+    click.echo(Catalogue(language(None, os.environ)).say("screen.interrupted"), err=True)
 
 
 def _own_fault(fault: Exception) -> int:

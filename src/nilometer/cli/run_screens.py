@@ -68,10 +68,13 @@ def _fault(error: NiloError) -> dict[str, object]:
     return told if not isinstance(error.__cause__, NiloError) else {**told, "cause": _fault(error.__cause__)}
 
 
-def list_document(rows: list[RunRow], limit: int, archive: str, words: Catalogue) -> Document:
-    """One line a run, within 80 columns. Where the runs are not all of one year the date stands alone."""
+def list_document(rows: list[RunRow], limit: int, archive: str, words: Catalogue, *, some: bool = False) -> Document:
+    """One line a run, within 80 columns. Where the runs are not all of one year the date stands alone.
+
+    `some`: only some of the runs were asked for.
+    """
     if not rows:
-        return _lines(words, [words.say("screen.runs.none", archive=archive)])
+        return _lines(words, [words.say("screen.runs.none_such" if some else "screen.runs.none", archive=archive)])
     same_year = len({_moment(row.started_wall_ns).year for row in rows}) == 1
     legend = [words.say("screen.runs.legend_load"), *_legend(rows, words)]
     if len(rows) == limit:

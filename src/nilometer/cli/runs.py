@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def command() -> None:
     """The performance archive.
 
-    RUN is `latest`, a tag, an id, or the beginning of one id. GROUP is the same for a group of runs; `latest` is then
+    RUN is `latest`, an id, or the beginning of one id. GROUP is the same for a group of runs; `latest` is then
     that of the newest run that has one.
     """
 
@@ -37,7 +37,7 @@ def list_command(session: Session, limit: int, service: str | None, group: str |
     from .machine import head
     from .run_screens import list_document, row_object
 
-    with open_archive(session.archive_url) as archive:
+    with open_archive(session.archive_url, must_exist=True) as archive:
         only = archive.resolve_group(group) if group else None
         rows = archive.list_runs(limit, service=service, group=only)
     unfiled = waiting(journal_folder())
@@ -45,7 +45,9 @@ def list_command(session: Session, limit: int, service: str | None, group: str |
         session.progress("runs.waiting", n=unfiled)
     path = str(location(session.archive_url))
     machine = {**head("runs"), "runs": [row_object(row) for row in rows]}
-    session.emit(machine, lambda: session.render(list_document(rows, limit, path, session.words)))
+    session.emit(
+        machine, lambda: session.render(list_document(rows, limit, path, session.words, some=bool(service or group)))
+    )
 
 
 @command.command("show")
@@ -63,7 +65,7 @@ def show_command(session: Session, ref: str, errors: bool) -> None:
 def _show(session: Session, ref: str) -> None:
     from nilometer.archive.store import open_archive
 
-    with open_archive(session.archive_url) as archive:
+    with open_archive(session.archive_url, must_exist=True) as archive:
         found = archive.resolve_either(ref)
         if found.kind == "run":
             _show_run(session, archive.get(found.id))
@@ -100,7 +102,7 @@ def _show_errors(session: Session, ref: str) -> None:
     from .machine import run_object
     from .run_screens import failure_document
 
-    with open_archive(session.archive_url) as archive:
+    with open_archive(session.archive_url, must_exist=True) as archive:
         run = archive.get(archive.resolve(ref))
         failures = gather(archive.records(run.id), run.phases.measured_ns)
     machine = {**run_object(run), "failed_requests": failures.kinds}
@@ -111,13 +113,13 @@ def _show_errors(session: Session, ref: str) -> None:
 @click.argument("runs", metavar="RUN...", nargs=-1, required=True)
 @shared_options
 def rm_command(session: Session, runs: tuple[str, ...]) -> None:
-    """Remove runs with their records, tags and notes. An unknown RUN refuses all of them."""
+    """Remove runs with their records. An unknown RUN refuses all of them."""
     from nilometer.archive.store import open_archive
 
     from .machine import head
     from .run_screens import removed_document, row_object
 
-    with open_archive(session.archive_url) as archive:
+    with open_archive(session.archive_url, must_exist=True) as archive:
         rows = [archive.row(run_id) for run_id in dict.fromkeys(archive.resolve(run) for run in runs)]
         for row in rows:
             archive.remove(row.id)

@@ -135,6 +135,18 @@ def spec_options(command: Command) -> Command:
     return command
 
 
+def told_otherwise(command: Command, **helps: str | None) -> Command:
+    """The command with other help for some of its options, which differ there; None takes one away."""
+    options: list[click.Option] = command.__click_params__  # type: ignore[attr-defined]
+    for option in [one for one in options if one.name in helps]:
+        told = helps[option.name or ""]
+        if told is None:
+            options.remove(option)
+        else:
+            option.help = told
+    return command
+
+
 def resolve(target: str, given: dict[str, Any], base: Spec | None = None) -> Spec:
     """The frozen Spec of `target` (an address, or a TOML file) and the options given; `base` is what --like repeats."""
     if base is None and target.endswith(".toml"):

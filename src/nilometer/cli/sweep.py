@@ -9,13 +9,28 @@ import click
 from nilometer.core.errors import SpecError
 
 from .session import Session, shared_options
-from .spec_options import spec_options
+from .spec_options import Command, spec_options, told_otherwise
 from .values import LEVELS, SECONDS
+
+
+def _options(command: Command) -> Command:
+    """Those of a load test, less what has no meaning for a curve."""
+    return told_otherwise(
+        spec_options(command),
+        requests=None,
+        replay=None,
+        speed=None,
+        arrivals="Open loop: poisson, constant or gamma:CV.  [default: poisson]",
+        concurrency="The first level of a closed loop: N requests in flight.  [default: 1]",
+        rate="The first level of an open loop: requests per second.",
+        warmup="Load before the measured stretch of each level.  [default: 15s]",
+        duration="The measured stretch of each level.  [default: 45s]",
+    )
 
 
 @click.command()
 @click.argument("target", required=False)
-@spec_options
+@_options
 @click.option("--like", metavar="RUN", help="Sweep under the conditions of an archived run.")
 @click.option("--levels", type=LEVELS, help="Loads to measure, N,N,...; left out: they are searched.")
 @click.option("--most", type=float, help="The greatest load to try.  [default: 256 times the first]")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -24,6 +25,7 @@ from .session import Session
 
 if TYPE_CHECKING:
     from nilometer.archive.protocol import Archive
+    from nilometer.report.sweep import Ending
 
 WARMUP_S, DURATION_S = 15.0, 45.0
 """Of each level, unless said: a curve of eight levels in ten minutes."""
@@ -47,7 +49,8 @@ def run_sweep(target: str | None, session: Session, given: dict[str, Any]) -> in
 
 
 def plan_of(spec: Spec, given: dict[str, Any]) -> Plan:
-    """Where the curve begins and how it goes on. Slugs `sweep_shape`, `levels_invalid`, `slo_invalid`."""
+    """Where the curve begins and how it goes on. Slugs `sweep_shape`, `sweep_most`, `sweep_budget`,
+    `levels_invalid`, `slo_invalid`."""
     load = spec.load
     if load.varies or load.requests is not None:
         raise SpecError("sweep_shape")
@@ -57,7 +60,11 @@ def plan_of(spec: Spec, given: dict[str, Any]) -> Plan:
     if levels and not load.is_open and any(level != round(level) for level in levels):
         raise SpecError("levels_invalid", text=",".join(f"{level:g}" for level in levels))
     most = given["most"] if given["most"] is not None else MOST * first
-    search = Search(first=min(first, most), most=most, whole=not load.is_open, by_slo=_has_border(spec))
+    if not first <= most < math.inf:
+        raise SpecError("sweep_most", most=most, first=first)
+    if given["budget"] is not None and given["budget"] < load.warmup_s + load.duration_s:
+        raise SpecError("sweep_budget", budget=given["budget"], level=load.warmup_s + load.duration_s)
+    search = Search(first=first, most=most, whole=not load.is_open, by_slo=_has_border(spec))
     return Plan(search, tuple(levels) if levels else None, given["budget"])
 
 
@@ -133,14 +140,17 @@ def exit_code(swept: Swept, session: Session) -> int:
     return 5 if any(rung.met is None for rung in rungs) else 1
 
 
+def ended(swept: Swept) -> Ending | None:
+    """What ended the sweep before its answer was as good as it gets."""
+    return "cut" if swept.series.cut else "short" if swept.short else None
+
+
 def _show(swept: Swept, group: Group, session: Session, *, archived: bool) -> None:
     from nilometer.report.sweep import sweep_document
 
     runs = swept.series.runs
     session.emit(
         group_object(group.id, "sweep", runs),
-        lambda: session.render(
-            sweep_document(runs, group.id, session.words, archived=archived, short_of_time=swept.short)
-        ),
+        lambda: session.render(sweep_document(runs, group.id, session.words, archived=archived, ended=ended(swept))),
         archived=[run.id for run in runs] if archived else (),
     )

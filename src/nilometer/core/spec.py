@@ -147,6 +147,7 @@ _BOUNDS: dict[str, tuple[float, float]] = {
     "load.max_error_rate": (0, 1),
     "load.workers": (1, 64),
     "prompts.shared_prefix_tokens": (0, 1e9),
+    "sampling.temperature": (0, 100),
     "sampling.top_p": (0, 1),
     "timeouts.connect_s": (0, 1e9),
     "timeouts.first_s": (0, 1e9),

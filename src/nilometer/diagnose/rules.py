@@ -131,6 +131,8 @@ def _decode(levels: list[Level]) -> Finding | None:
     if not bound:
         return None
     before, after = bound[-1]
+    if max(level.tokens_per_s for level in levels) > after.tokens_per_s * (1 + SATURATED_GAIN):
+        return None  # a higher load brought more after all: that was no limit
     gain = gain_per_doubling(before, after)
     sure = gain < SATURATED_GAIN and min(before.n, after.n) >= _FEW
     return Finding(

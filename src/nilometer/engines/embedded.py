@@ -29,6 +29,7 @@ THREADS_MOST = 4
 """A model this small gains nothing from more threads: they only wait for each other."""
 
 _PORT_TRIES = 3
+_LLAMA_CPP = "llama-server"
 _CPU_QUOTA = "/sys/fs/cgroup/cpu.max"
 
 
@@ -71,6 +72,8 @@ def start(
     `engine_unknown`, `engine_spec_bad`, `engine_flag_bad`, `engine_host_bad`.
     """
     programs, users_flags = _understood(spec, port)
+    if spec.partition(":")[0] == _LLAMA_CPP and programs and programs[0].engine != _LLAMA_CPP:
+        tell("engine_stands_in", engine=_LLAMA_CPP, next_engine=programs[0].engine)
     defaults = flags.defaults(
         slots=flags.number_of(flags.SLOTS, users_flags) or slots,
         context_tokens_per_slot=context_tokens_per_slot,

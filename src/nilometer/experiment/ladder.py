@@ -72,7 +72,7 @@ def _between(search: Search, keeps: Rung, breaks: Rung, tried: Sequence[Rung]) -
         return None
     guess = keeps.level * math.exp(width * _crossing(keeps, breaks, tried))
     if not search.whole:
-        return guess
+        return float(f"{guess:.3g}")  # a rate is known to a tenth: three digits are enough
     return float(min(max(round(guess), keeps.level + 1), breaks.level - 1))
 
 

@@ -110,7 +110,7 @@ def check(spec: Spec) -> None:
 
     Lengths are read, and refused, where `approach` begins.
     """
-    if spec.slo:
+    if spec.slo is not None:
         slo.parse(spec.slo)
     if spec.load.requests is None and spec.load.duration_s == 0:
         raise SpecError("duration_zero")

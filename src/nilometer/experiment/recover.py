@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from nilometer.core.errors import DataError, NiloError
+from nilometer.core.errors import DataError, NiloError, SpecError
 from nilometer.core.run import Run, Runs
 from nilometer.load import journal
 from nilometer.load.journal import Header
@@ -64,10 +64,25 @@ def _recovered(paths: Sequence[Path], runs: Runs) -> Run | None:
         for path in paths:
             path.replace(journal.aside(path))
         raise DataError("journal_headless", file=str(journal.aside(paths[0])))
-    run = conclude(header, paths)
+    run = _concluded(header, paths)
     file_run(run, header.series, paths, runs)
     put_away(run, paths)
     return run
+
+
+def _concluded(header: Header, paths: Sequence[Path]) -> Run:
+    """The run; one that nothing can be made of is set aside, so that it is told once: slug `journal_unusable`.
+
+    One with keys that are not known here was measured by a later nilometer, which may file it yet.
+    """
+    try:
+        return conclude(header, paths)
+    except SpecError as fault:
+        if fault.slug == "toml_key":
+            raise
+        for path in paths:
+            path.replace(journal.aside(path))
+        raise DataError("journal_unusable", file=str(journal.aside(paths[0]))) from fault
 
 
 def _header(paths: Sequence[Path]) -> Header | None:

@@ -266,13 +266,16 @@ def _full_load(table: Table, span: Span, phases: Phases, slots: int, load: Load)
 def _idle_share(table: Table, full: Span, slots: int, mean: float) -> float | None:
     """1 - (in flight + connecting + ordinary turnaround) / N.
 
-    None where think time is part of the load, where connections failed, or where too few requests were sent to tell.
+    None where think time is part of the load, where connections failed or most requests did (their answers take no time
+    of a model's, so the turnaround is most of it), or where too few requests were sent to tell.
     """
     sent = full.holds(table.sent_ns)
     unsent = table.in_phase("measured") & (table.sent_ns == NONE)
     if int(sent.sum()) < max(slots, LEAST_REFILLS) or (table.due_ns[sent] != NONE).any():
         return None
     if int(unsent.sum()) > _UNSENT_SHARE * int(sent.sum()):
+        return None
+    if int((sent & table.of("ok")).sum()) * 2 < int(sent.sum()):
         return None
     fresh = sent & (table.new_connection == 1)
     kept = sent & (table.new_connection == 0) & (table.refill_ns != NONE)

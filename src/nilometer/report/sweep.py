@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 from nilometer.core.run import Run
 from nilometer.core.summary import Distribution
@@ -15,40 +16,53 @@ from .document import Bar, Bars, Cell, Column, Document, Foot, Lead, Table
 from .notes import level, short
 from .table import MARK, figure
 
+Ending = Literal["cut", "short"]
 _COLUMNS = (("ttft", "p50"), ("ttft", "p95"), ("tpot", "p50"), ("tpot", "p95"))
 
 
 def sweep_document(
-    runs: Sequence[Run], group: str, words: Catalogue, *, archived: bool = True, short_of_time: bool = False
+    runs: Sequence[Run], group: str, words: Catalogue, *, archived: bool = True, ended: Ending | None = None
 ) -> Document:
-    """`runs` in the order of measuring; the curve is shown from the lowest load to the highest."""
+    """`runs` in the order of measuring; the curve is shown from the lowest load to the highest.
+
+    `ended`: the user cut the sweep, or its time was short.
+    """
     ordered = sorted(runs, key=lambda run: float(run.level or 0))
     rungs = rungs_of(ordered)
     return Document(
         lang=words.lang,
         blocks=[
-            _lead(ordered, rungs, words, short_of_time),
+            _lead(ordered, rungs, words, ended),
             _table(ordered, rungs, words),
             _bars(ordered, rungs, words),
             *notes.blocks(ordered, words, told=set(), archived=archived),
-            _foot(ordered, group, words, archived),
+            _foot(ordered, group, words, archived, ended),
         ],
     )
 
 
-def _lead(runs: Sequence[Run], rungs: Sequence[Rung], words: Catalogue, short_of_time: bool) -> Lead:
+def _lead(runs: Sequence[Run], rungs: Sequence[Rung], words: Catalogue, ended: Ending | None) -> Lead:
     spec = runs[0].spec
     found, bend = greatest(rungs), knee(rungs)
     unit = words.say("screen.sweep.rate" if spec.load.is_open else "screen.sweep.users")
     parts = [_border(found, rungs, spec.slo, unit, words)] if spec.slo else []
+    if spec.slo and found is not None and _few(runs, found):
+        parts.append(words.say("screen.sweep.few"))
     if bend is not None and not spec.load.is_open:
         parts.append(words.say("screen.sweep.knee", n=units.plain(round(bend, 1))))
     elif not spec.slo:
-        parts.append(words.say("screen.sweep.no_knee", load=units.plain(runs[-1].spec.load.concurrency or 0)))
-    if short_of_time:
-        parts.append(words.say("screen.sweep.short"))
+        low, high = level(runs[0]), level(runs[-1])
+        parts.append(words.say("screen.sweep.no_knee", low=low, high=high, unit=unit))
+    if ended is not None:
+        parts.append(words.say(f"screen.sweep.{ended}"))
     trouble = bool(spec.slo) and found is None
     return Lead(text=words.say("screen.sweep.join").join(parts), tone="trouble" if trouble else "plain")
+
+
+def _few(runs: Sequence[Run], found: Greatest) -> bool:
+    """Whether one of the two loads that decide had too few requests to be sure of."""
+    deciding = [run for run in runs if float(run.level or 0) in (found.lo, found.hi)]
+    return any(finding.slug == "too_few" for run in deciding for finding in run.findings)
 
 
 def _border(found: Greatest | None, rungs: Sequence[Rung], slo: str, unit: str, words: Catalogue) -> str:
@@ -71,6 +85,7 @@ def _table(runs: Sequence[Run], rungs: Sequence[Rung], words: Catalogue) -> Tabl
     with_slo = runs[0].spec.slo is not None
     columns = [
         Column(words.say("short.requests_per_s" if opened else "short.in_flight")),
+        *([Column(words.say("short.came"))] if opened else []),
         Column("n", "right"),
         *(Column(f"{words.say(f'short.{name}')} {stat}", "decimal", scales[name].symbol) for name, stat in _COLUMNS),
         Column(words.say("short.tokens_all"), "decimal", words.say("screen.tokens_unit")),
@@ -80,16 +95,22 @@ def _table(runs: Sequence[Run], rungs: Sequence[Rung], words: Catalogue) -> Tabl
     rows = []
     for run, rung in zip(runs, rungs, strict=True):
         latency, made = run.summary.latency_ms, run.summary.throughput
-        row = [
-            Cell(level(run), "!" if run.verdict == "inadmissible" else ""),
-            Cell(units.count(run.summary.requests.ok)),
-        ]
+        row = [Cell(level(run), "!" if run.verdict == "inadmissible" else "")]
+        row += [Cell(units.rate(_came_per_s(run)))] if opened else []
+        row.append(Cell(units.count(run.summary.requests.ok)))
         row += [figure(latency.get(name, Distribution()), stat, scales[name]) for name, stat in _COLUMNS]
         row.append(Cell(units.rate(made.output_tokens_per_s)))
         if with_slo:
             row += [Cell(units.rate(made.goodput_requests_per_s)), Cell(_kept(rung, words))]
         rows.append(row)
     return Table(columns=columns, rows=rows, legend=list(_legend(runs, words)))
+
+
+def _came_per_s(run: Run) -> float | None:
+    """Requests that came in the window, per second: chance makes a Poisson rate another than the one asked."""
+    window = run.summary.window
+    length_s = window.end_s - window.start_s
+    return run.summary.requests.started / length_s if length_s > 0 else None
 
 
 def _legend(runs: Sequence[Run], words: Catalogue) -> Sequence[str]:
@@ -118,12 +139,14 @@ def _bars(runs: Sequence[Run], rungs: Sequence[Rung], words: Catalogue) -> Bars:
     )
 
 
-def _foot(runs: Sequence[Run], group: str, words: Catalogue, archived: bool) -> Foot:
+def _foot(runs: Sequence[Run], group: str, words: Catalogue, archived: bool, ended: Ending | None) -> Foot:
     if not archived:
         return Foot(text=words.say("screen.foot.not_archived"))
     found = greatest(rungs_of(runs))
     at = next((run for run in runs if found is not None and float(run.level or 0) == found.level), runs[-1])
     commands = [f"nilo runs show {short(at)}", f"nilo measure --like {short(at)} --procedure guide"]
+    if ended is not None:
+        commands.insert(0, f"nilo sweep --resume {group}")
     text = words.say("screen.foot.group", group=group, runs=", ".join(short(run) for run in runs))
     return Foot(text=text, lead=words.say("screen.foot.next"), commands=commands)
 

@@ -15,6 +15,8 @@ import msgspec
 from ..core.errors import SpecError
 
 KINDS = "128 | uniform:64,256 | lognormal:MEDIAN,P95 | empirical:FILE"
+MOST_TOKENS = 10_000_000
+"""The largest context that any model is said to have; a prompt beyond it is a slip of the pen."""
 Z95 = 1.6448536269514722
 """Standard normal quantile at 0.95."""
 Z999 = 3.090232306167813
@@ -108,7 +110,7 @@ def parse(text: str, values: Sequence[int] | None = None) -> Distribution:
     """The distribution that `text` names; `values` are the lengths in the file of `empirical:FILE`.
 
     Refuses with SpecError: `lengths_unknown` (no such kind), `lengths_number` (not whole numbers of at least 1),
-    `lengths_order` (bounds the wrong way round), `lengths_values` (no values handed in).
+    `lengths_too_long`, `lengths_order` (bounds the wrong way round), `lengths_values` (no values handed in).
     """
     kind, colon, rest = text.strip().partition(":")
     if not colon and kind.startswith(tuple("+-0123456789")):
@@ -132,6 +134,8 @@ def _numbers(text: str, rest: str, count: int) -> list[int]:
         numbers = []
     if len(numbers) != count or min(numbers) < 1:
         raise SpecError("lengths_number", text=text, count=count)
+    if max(numbers) > MOST_TOKENS:
+        raise SpecError("lengths_too_long", text=text, most=MOST_TOKENS)
     return numbers
 
 

@@ -66,7 +66,19 @@ def test_list(path: Path) -> None:
 
 
 def test_the_archive_option_comes_before_the_environment(path: Path, tmp_path: Path) -> None:
+    with SqliteArchive(tmp_path / "other.sqlite"):
+        pass
     assert machine("list", "--archive", str(tmp_path / "other.sqlite"))["runs"] == []
+
+
+def test_reading_makes_no_archive(path: Path, tmp_path: Path) -> None:
+    done = nilo_runs("list", "--archive", str(tmp_path / "mistyped" / "a.sqlite"))
+    assert (done.exit_code, "archive_missing" in done.stderr) == (3, True)
+    assert not (tmp_path / "mistyped").exists()
+
+
+def test_a_list_of_none_says_whether_there_are_others(path: Path) -> None:
+    assert "of that kind" in nilo_runs("list", "--service", "nope").stdout
 
 
 def test_show_is_the_report_and_the_summary_object(path: Path) -> None:

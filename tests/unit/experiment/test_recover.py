@@ -130,6 +130,14 @@ def test_one_that_cannot_be_filed_does_not_stand_before_the_others(folder: Path,
     assert left == ["a", "b", "d"]
 
 
+def test_one_that_nothing_can_be_made_of_is_told_once(folder: Path, archive: SqliteArchive) -> None:
+    leave(folder, "bbbbbbbbbbbb", msgspec.structs.replace(header(), spec={"target": "x", "slo": ""}))
+    assert ids(recover(folder, archive)) == ["journal_unusable"]
+    assert waiting(folder) == 0
+    assert ids(recover(folder, archive)) == []
+    assert [name.endswith(".damaged") for name in os.listdir(folder)] == [True]
+
+
 class Refusing(SqliteArchive):
     """Cannot write one run of them all."""
 

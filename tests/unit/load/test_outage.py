@@ -11,7 +11,7 @@ from nilometer.load.outage import NO_SOCKET, Outage
 
 def ended(ending: str, *, heard: bool = False) -> Exchange:
     made = exchange([(S, None, [b"x"])] if heard else [])
-    made.ending = ending
+    made.ending, made.status = ending, 200 if heard else None
     return made
 
 
@@ -39,6 +39,19 @@ def test_whatever_was_heard_ends_it(ending: str) -> None:
     outage.pause_s(ended("connect"), 1, S)
     assert outage.pause_s(ended(ending, heard=True), 1, 2 * S) == 0.0
     assert (outage.in_a_row, outage.since_ns) == (0, 0)
+
+
+def test_a_server_that_refuses_everything_is_not_hammered() -> None:
+    outage = Outage()
+    refused = ended("whole", heard=True)
+    refused.status = 401
+    pauses = [outage.pause_s(refused, 2, S) for _ in range(42)]
+    assert pauses == [0.0] * 40 + [0.2, 0.2]
+    assert outage.in_a_row == 0, "it was heard"
+    answered = ended("whole", heard=True)
+    answered.status = 200
+    assert outage.pause_s(answered, 2, S) == 0.0
+    assert outage.pause_s(refused, 2, S) == 0.0
 
 
 def test_no_socket_of_our_own_says_nothing_of_the_target() -> None:

@@ -284,7 +284,7 @@ def test_the_foot_names_the_next_command(run: Run, commands: list[str]) -> None:
 def test_a_run_outside_the_archive_names_no_command_that_would_look_it_up() -> None:
     document = run_document(made(findings=(SHORT, FEW), verdict="marked"), EN, archived=False)
     assert foot(document) == Foot(text="not archived")
-    assert [note.step for note in notes(document)] == ["Next: give a longer `--duration`", None]
+    assert [note.step for note in notes(document)] == ["Next: give a longer `--duration`, or more `--requests`", None]
 
 
 def test_a_group_shows_its_loads_and_says_what_limits_them() -> None:
