@@ -10,12 +10,15 @@ from nilometer.core.run import Run
 from nilometer.experiment.quickstart import diagnosis
 from nilometer.report.build import group_document, run_document
 from nilometer.report.document import Document
+from nilometer.report.lab import lab_document
 from nilometer.report.sweep import sweep_document
 from nilometer.text.i18n import Catalogue
 
 
 def group_documents(group: Group, runs: Sequence[Run], findings: Sequence[Finding], words: Catalogue) -> list[Document]:
     """A group as it was shown when it was measured: one table of its loads, or the report of each run."""
+    if group.type == "lab":
+        return [lab_document(runs, group.id, words)]
     if group.type == "sweep":
         return [sweep_document(runs, group.id, words)]
     if findings:

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -108,6 +108,18 @@ def _step_back() -> None:
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _FEEDER_NICE)
 
 
+def usable_cores() -> list[int]:
+    """The cores this process may use, where the platform tells; else none."""
+    return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+
+
+def pins(workers: int, cores: Sequence[int]) -> list[int | None]:
+    """A core of its own for each of several workers, if one at least is left for all else; None where not."""
+    if workers < 2 or len(cores) <= workers:
+        return [None] * workers
+    return list(cores[-workers:])
+
+
 class Crew:
     """All workers of one run. Use as a context manager: on leaving, none is alive."""
 
@@ -116,6 +128,9 @@ class Crew:
         self._lock = threading.Lock()
         self._fault: BaseException | None = None
         self.workers = [Worker(order) for order in orders]
+        for worker, core in zip(self.workers, pins(len(orders), usable_cores()), strict=True):
+            if core is not None:
+                os.sched_setaffinity(worker.process.pid, {core})
         self._feeders = [
             threading.Thread(target=worker.feed, args=(self._batch,), daemon=True) for worker in self.workers
         ]

@@ -9,7 +9,7 @@ from .exchange import Exchange
 
 _PAUSE_S = (0.1, 0.2, 0.5, 1.0)
 _REFUSED = 400
-_REFUSED_ROUNDS, _REFUSED_PAUSE_S = 20, 0.2
+_REFUSED_ROUNDS, _REFUSED_PAUSE_S = 100, 0.05
 """A server that has refused so many requests a lane, all in a row, will refuse the next: it need not be hammered."""
 _UNOPENED = ("connect", "tls", "timeout_connect")
 NO_SOCKET = "no_socket"
@@ -34,10 +34,13 @@ class Outage:
             return 0.0
         if exchange.ending == NO_SOCKET:
             return _PAUSE_S[0]
-        if not _unheard(exchange):
+        if status is not None:
             self.in_a_row = self.since_ns = 0
             self.refused_in_a_row += 1
             return _REFUSED_PAUSE_S if self.refused_in_a_row > _REFUSED_ROUNDS * (lanes or 1) else 0.0
+        if not _unheard(exchange):
+            self.in_a_row = self.since_ns = self.refused_in_a_row = 0
+            return 0.0
         self.in_a_row += 1
         self.since_ns = self.since_ns or now
         rounds = (self.in_a_row - 1) // (lanes or 1)

@@ -16,13 +16,20 @@ from .table import ESTIMATE, MARK, estimated, figure
 _COLUMNS = (("ttft", "p50"), ("ttft", "p95"), ("tpot", "p50"), ("e2e", "p50"))
 
 
-def table(runs: Sequence[Run], words: Catalogue) -> Table:
-    """Load, n, the latencies in one unit a column, tokens/s of a request while it decodes and of the whole service."""
+def table(runs: Sequence[Run], words: Catalogue, first: tuple[str, Sequence[str]] | None = None) -> Table:
+    """Load, n, the latencies in one unit a column, tokens/s of a request while it decodes and of the whole service.
+
+    `first`: a heading and a name for each run in place of its load.
+    """
     scales = [units.latency_scale(_of(run, name, stat) for run in runs) for name, stat in _COLUMNS]
     opened = any(run.spec.load.is_open for run in runs)
+    title, names = first or (
+        words.say("short.requests_per_s" if opened else "short.in_flight"),
+        [level(run) for run in runs],
+    )
     return Table(
         columns=[
-            Column(words.say("short.requests_per_s" if opened else "short.in_flight"), "decimal"),
+            Column(title, "decimal" if first is None else "left"),
             Column("n", "right"),
             *(
                 Column(f"{words.say(f'short.{name}')} {stat}", "decimal", scale.symbol)
@@ -31,16 +38,16 @@ def table(runs: Sequence[Run], words: Catalogue) -> Table:
             Column(words.say("short.tokens_each"), "decimal", words.say("screen.tokens_unit")),
             Column(words.say("short.tokens_all"), "decimal", words.say("screen.tokens_unit")),
         ],
-        rows=[_row(run, scales) for run in runs],
+        rows=[_row(name, run, scales) for name, run in zip(names, runs, strict=True)],
         legend=list(_legend(runs, words)),
     )
 
 
-def _row(run: Run, scales: Sequence[units.Scale]) -> list[Cell]:
+def _row(name: str, run: Run, scales: Sequence[units.Scale]) -> list[Cell]:
     latency, tokens = run.summary.latency_ms, run.summary.throughput.output_tokens_per_s
     tpot = _of(run, "tpot", "p50")
     return [
-        Cell(level(run), "!" if run.verdict == "inadmissible" else ""),
+        Cell(name, "!" if run.verdict == "inadmissible" else ""),
         Cell(units.count(run.summary.requests.ok)),
         *(
             figure(latency.get(name, Distribution()), stat, scale)

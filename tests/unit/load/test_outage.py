@@ -45,8 +45,8 @@ def test_a_server_that_refuses_everything_is_not_hammered() -> None:
     outage = Outage()
     refused = ended("whole", heard=True)
     refused.status = 401
-    pauses = [outage.pause_s(refused, 2, S) for _ in range(42)]
-    assert pauses == [0.0] * 40 + [0.2, 0.2]
+    pauses = [outage.pause_s(refused, 2, S) for _ in range(202)]
+    assert pauses == [0.0] * 200 + [0.05, 0.05]
     assert outage.in_a_row == 0, "it was heard"
     answered = ended("whole", heard=True)
     answered.status = 200
