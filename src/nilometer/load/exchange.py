@@ -43,7 +43,7 @@ class Exchange:
         "user",
     )
 
-    def __init__(self, call: Call, due_ns: int | None = None, started_ns: int = 0) -> None:
+    def __init__(self, call: Call, due_ns: int | None, started_ns: int) -> None:
         self.call = call
         self.due_ns = due_ns
         self.started_ns = started_ns

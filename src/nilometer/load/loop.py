@@ -14,7 +14,7 @@ from functools import partial
 from typing import Literal
 
 from nilometer.core.mask import Mask
-from nilometer.core.record import Record
+from nilometer.core.record import Call, Record
 from nilometer.core.run import Health, Phases
 from nilometer.net.route import Route
 
@@ -135,27 +135,26 @@ class LoadLoop:
         """Give a closed-loop lane its next call."""
         if not self._accepting:
             return
-        exchange = self._supply.take()
-        if exchange is not None:
-            self._launch(lane, exchange, at_once)
+        call = self._supply.take()
+        if call is not None:
+            self._launch(lane, call, None, at_once)
         elif not self._supply.exhausted:
             self._hungry.append(lane)
 
     def _schedule_next(self) -> None:
         """Put the next call of an open loop on the agenda, unless it is there already."""
-        exchange = self._supply.peek()
-        if exchange is not None and self._accepting and not self._due_set:
+        call = self._supply.peek()
+        if call is not None and self._accepting and not self._due_set:
             self._due_set = True
-            self._agenda.at(self._start_ns + (exchange.call.due_ns or 0), self._begin_due)
+            self._agenda.at(self._start_ns + (call.due_ns or 0), self._begin_due)
 
     def _begin_due(self) -> None:
         self._due_set = False
-        exchange = self._supply.take() if self._accepting else None
-        if exchange is None:
+        call = self._supply.take() if self._accepting else None
+        if call is None:
             return
-        exchange.due_ns = self._start_ns + (exchange.call.due_ns or 0)
         lane = self._idle.pop() if self._idle else self._new_lane()
-        self._launch(lane, exchange, False)
+        self._launch(lane, call, self._start_ns + (call.due_ns or 0), False)
         self._schedule_next()
 
     def _new_lane(self) -> Lane:
@@ -174,9 +173,10 @@ class LoadLoop:
         for lane in hungry:
             self._begin(lane, False)
 
-    def _launch(self, lane: Lane, exchange: Exchange, at_once: bool) -> None:
-        now = exchange.started_ns = time.monotonic_ns()
-        start = now if exchange.due_ns is None else exchange.due_ns
+    def _launch(self, lane: Lane, call: Call, due_ns: int | None, at_once: bool) -> None:
+        now = time.monotonic_ns()
+        exchange = Exchange(call, due_ns, now)
+        start = now if due_ns is None else due_ns
         if start >= self._stop_ns:
             exchange.phase = "drain"
         elif start >= self._measured_ns:

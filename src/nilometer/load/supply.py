@@ -1,5 +1,4 @@
-"""The calls that wait to be sent. They come over a pipe, ready-made; what a slot needs beside them is made here too,
-where there is time: a freed slot only takes it.
+"""The calls that wait to be sent. They come over a pipe, ready-made.
 
 The pipe is read only while the store is low: so the pipe itself holds the maker back, and nothing is decoded too early.
 """
@@ -11,7 +10,8 @@ from asyncio import AbstractEventLoop
 from collections import deque
 from collections.abc import Callable
 
-from .exchange import Exchange
+from nilometer.core.record import Call
+
 from .order import Unpacker, as_calls, received
 
 _READ_BYTES = 262144
@@ -20,16 +20,13 @@ _CALM_S = 0.03
 
 
 class Supply:
-    """A store of Exchanges that have not begun.
-
-    `on_more` is told when calls came into an empty store, when it is filled, and at the end.
-    """
+    """A store of Calls. `on_more` is told when calls came into an empty store, when it is filled, and at the end."""
 
     def __init__(self, loop: AbstractEventLoop, pipe: socket.socket, low: int) -> None:
         self._loop = loop
         self._pipe = pipe
         self._low = low
-        self._ready: deque[Exchange] = deque()
+        self._calls: deque[Call] = deque()
         self._unpacker = Unpacker()
         self._reading = False
         self._waiting = False
@@ -39,42 +36,41 @@ class Supply:
         pipe.setblocking(False)
         self._read_on()
 
-    def take(self) -> Exchange | None:
+    def take(self) -> Call | None:
         """The next call; None when there is none now (`exhausted` says whether there will be)."""
-        ready = self._ready
-        if ready:
-            exchange = ready.popleft()
-            if len(ready) < self._low and not self._reading:
+        if self._calls:
+            call = self._calls.popleft()
+            if len(self._calls) < self._low and not self._reading:
                 self._run_low()
-            return exchange
+            return call
         if not self.ended:
             self.starved += 1
         return None
 
     def _run_low(self) -> None:
-        if len(self._ready) < self._low // 2:  # no wave takes so many: they go faster than a calm moment comes
+        if len(self._calls) < self._low // 2:  # no wave takes so many: they go faster than a calm moment comes
             self._read_on()
         elif not self._waiting:
             self._waiting = True
             self._loop.call_later(_CALM_S, self._read_on)
 
-    def peek(self) -> Exchange | None:
-        return self._ready[0] if self._ready else None
+    def peek(self) -> Call | None:
+        return self._calls[0] if self._calls else None
 
     @property
     def filled(self) -> bool:
         """Whether there is as much as the store holds, or all there will ever be."""
-        return self.ended or len(self._ready) >= self._low
+        return self.ended or len(self._calls) >= self._low
 
     @property
     def exhausted(self) -> bool:
-        return self.ended and not self._ready
+        return self.ended and not self._calls
 
     def close(self) -> None:
         """Take no more; the maker meets a closed pipe."""
         self._read_off()
         self.ended = True
-        self._ready.clear()
+        self._calls.clear()
         self._pipe.close()
 
     def _read_on(self) -> None:
@@ -92,14 +88,14 @@ class Supply:
         data = received(self._pipe, _READ_BYTES)
         if data is None:
             return
-        was_empty, was_filled = not self._ready, self.filled
+        was_empty, was_filled = not self._calls, self.filled
         if data:
             for body in self._unpacker.feed(data):
-                self._ready.extend(map(Exchange, as_calls(body)))
+                self._calls.extend(as_calls(body))
         else:
             self._read_off()
             self.ended = True
-        if len(self._ready) >= 2 * self._low:
+        if len(self._calls) >= 2 * self._low:
             self._read_off()
         if was_empty or self.filled != was_filled or self.ended:
             self.on_more()

@@ -41,8 +41,8 @@ def batch(first: int, n: int) -> bytes:
 
 def taken(supply: Supply) -> list[int]:
     seqs = []
-    while (exchange := supply.take()) is not None:
-        seqs.append(exchange.call.seq)
+    while (call := supply.take()) is not None:
+        seqs.append(call.seq)
     return seqs
 
 
@@ -140,7 +140,7 @@ def test_peek_leaves_the_call_where_it_is() -> None:
     bench.come(batch(5, 2))
     first = bench.supply.peek()
     assert first is not None
-    assert first.call.seq == 5
+    assert first.seq == 5
     assert taken(bench.supply) == [5, 6]
 
 
