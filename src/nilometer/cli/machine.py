@@ -93,7 +93,7 @@ def _curve(runs: Sequence[Run]) -> tuple[float | None, dict[str, float | None] |
     asked = [run for run in runs if run.spec.slo]
     found = greatest(rungs) if asked else None
     closed = not any(run.spec.load.is_open for run in runs)
-    return knee(rungs) if closed else None, None if found is None else dict(found._asdict())
+    return knee(rungs) if closed else None, None if found is None else found._asdict()
 
 
 def rfc3339(wall_ns: int) -> str:

@@ -149,15 +149,16 @@ def told_otherwise(command: Command, **helps: str | None) -> Command:
 
 def resolve(target: str, given: dict[str, Any], base: Spec | None = None) -> Spec:
     """The frozen Spec of `target` (an address, or a TOML file) and the options given; `base` is what --like repeats."""
+    given = _with_replay(given)
     if base is None and target.endswith(".toml"):
         base = _read(target)
     tree: dict[str, Any] = to_tree(base) if base is not None else {"target": target}
     if base is not None and target and not target.endswith(".toml"):
         tree["target"] = target
-    _lay_over(tree, _with_replay(given))
+    _lay_over(tree, given)
     _take_protocol(tree, anew=given.get("api") is not None)
     load = tree.setdefault("load", {})
-    _choose_loop(load, _with_replay(given))
+    _choose_loop(load, given)
     spec = from_tree(tree, "options")
     _refuse_masked(spec)
     return spec

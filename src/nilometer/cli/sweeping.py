@@ -14,7 +14,7 @@ from nilometer.core.group import Group
 from nilometer.core.run import Run, new_id
 from nilometer.core.spec import Spec, to_toml, without_secrets
 from nilometer.experiment.ladder import Search
-from nilometer.experiment.sweep import Plan, Swept, at_level, sweep
+from nilometer.experiment.sweep import Plan, Swept, sweep
 from nilometer.metrics import slo
 from nilometer.metrics.curve import greatest, rungs_of
 
@@ -108,16 +108,15 @@ def _sweep(
     archive: Archive | None,
     stop: Any,
 ) -> Swept:
-    spec = at_level(found.spec, plan.search.first)
     with Progress(session.words, quiet=session.quiet) as progress:
         return sweep(
-            spec,
+            found.spec,
             found.headers,
             plan,
             group,
             done=done,
             runs=archive,
-            watch=lambda: progress,
+            watch=progress,
             stop=stop,
             behind=found.behind,
             random=Random(),  # noqa: S311 - names, not secrets

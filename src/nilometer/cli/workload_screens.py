@@ -52,9 +52,8 @@ class Opening:
         ]
 
 
-def inspect_object(reading: Reading, shape: Shape, first: Sequence[dict[str, object]]) -> dict[str, object]:
-    """The machine form of an inspection (kind `workload`)."""
-    arrivals = shape.arrivals
+def _read_object(reading: Reading) -> dict[str, object]:
+    """What every object of a file that was read begins with: what could be used of it, and what could not."""
     return {
         **object_head("workload"),
         "format": reading.format.name,
@@ -63,6 +62,14 @@ def inspect_object(reading: Reading, shape: Shape, first: Sequence[dict[str, obj
         "skipped": dict(reading.skipped),
         "problems": [msgspec.to_builtins(problem) for problem in reading.problems],
         "problems_total": reading.problem_count,
+    }
+
+
+def inspect_object(reading: Reading, shape: Shape, first: Sequence[dict[str, object]]) -> dict[str, object]:
+    """The machine form of an inspection (kind `workload`)."""
+    arrivals = shape.arrivals
+    return {
+        **_read_object(reading),
         "first": list(first),
         "input_tokens": _lengths(shape.input_tokens),
         "output_tokens": _lengths(shape.output_tokens),
@@ -291,13 +298,7 @@ def _finding(finding: Finding, words: Catalogue) -> Note:
 def written_object(reading: Reading, head: Head, output: Path) -> dict[str, object]:
     """The machine form of what was written."""
     return {
-        **object_head("workload"),
-        "format": reading.format.name,
-        "records": reading.records,
-        "usable": reading.usable,
-        "skipped": dict(reading.skipped),
-        "problems": [msgspec.to_builtins(problem) for problem in reading.problems],
-        "problems_total": reading.problem_count,
+        **_read_object(reading),
         "quirks": reading.quirks,
         "written": {"file": str(output), "data": head.data, "rows": head.rows, "sha256": head.sha256},
         "text": head.text,

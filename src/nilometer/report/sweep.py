@@ -29,21 +29,24 @@ def sweep_document(
     """
     ordered = sorted(runs, key=lambda run: float(run.level or 0))
     rungs = rungs_of(ordered)
+    found = greatest(rungs)
     return Document(
         lang=words.lang,
         blocks=[
-            _lead(ordered, rungs, words, ended),
+            _lead(ordered, rungs, found, words, ended),
             _table(ordered, rungs, words),
             _bars(ordered, rungs, words),
             *notes.blocks(ordered, words, told=set(), archived=archived),
-            _foot(ordered, group, words, archived, ended),
+            _foot(ordered, found, group, words, archived, ended),
         ],
     )
 
 
-def _lead(runs: Sequence[Run], rungs: Sequence[Rung], words: Catalogue, ended: Ending | None) -> Lead:
+def _lead(
+    runs: Sequence[Run], rungs: Sequence[Rung], found: Greatest | None, words: Catalogue, ended: Ending | None
+) -> Lead:
     spec = runs[0].spec
-    found, bend = greatest(rungs), knee(rungs)
+    bend = knee(rungs)
     unit = words.say("screen.sweep.rate" if spec.load.is_open else "screen.sweep.users")
     parts = [_border(found, rungs, spec.slo, unit, words)] if spec.slo else []
     if spec.slo and found is not None and _few(runs, found):
@@ -139,10 +142,16 @@ def _bars(runs: Sequence[Run], rungs: Sequence[Rung], words: Catalogue) -> Bars:
     )
 
 
-def _foot(runs: Sequence[Run], group: str, words: Catalogue, archived: bool, ended: Ending | None) -> Foot:
+def _foot(
+    runs: Sequence[Run],
+    found: Greatest | None,
+    group: str,
+    words: Catalogue,
+    archived: bool,
+    ended: Ending | None,
+) -> Foot:
     if not archived:
         return Foot(text=words.say("screen.foot.not_archived"))
-    found = greatest(rungs_of(runs))
     at = next((run for run in runs if found is not None and float(run.level or 0) == found.level), runs[-1])
     commands = [f"nilo runs show {short(at)}", f"nilo measure --like {short(at)} --procedure guide"]
     if ended is not None:
