@@ -66,6 +66,8 @@ def run_object(run: Run) -> dict[str, object]:
         "memory": msgspec.to_builtins(summary.memory),
         "server": dict(summary.server),
         "timeline": msgspec.to_builtins(summary.timeline),
+        "scenarios": msgspec.to_builtins(summary.scenarios),
+        "recovery": msgspec.to_builtins(summary.recovery),
         "level": run.level,
         "order": run.order,
         "slo": [_bound(held) for held in bounds_held(run)],

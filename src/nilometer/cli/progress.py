@@ -121,7 +121,12 @@ def _asked(prompts: Prompts, words: Catalogue) -> str:
     """What is asked: lengths, or the workload by its file's name."""
     if prompts.workload is not None:
         return words.say("screen.plan.workload", name=Path(prompts.workload).name)
-    return words.say("screen.plan.lengths", into=prompts.input_tokens, out=prompts.output_tokens)
+    if prompts.scenarios:
+        total = sum(scenario.weight for scenario in prompts.scenarios)
+        parts = (f"{scenario.name} {units.percent(scenario.weight / total)}" for scenario in prompts.scenarios)
+        return words.say("screen.list_join").join(parts)
+    lengths = words.say("screen.plan.lengths", into=prompts.input_tokens, out=prompts.output_tokens)
+    return lengths if prompts.one_by_one else lengths + words.say("screen.plan.turns", turns=prompts.turns)
 
 
 def head_line(live: Live, words: Catalogue) -> str:

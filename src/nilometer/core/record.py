@@ -35,7 +35,21 @@ LATE = 2
 """Flag of a frame: when its read came, the load loop had been away for longer than it ever should be."""
 
 
-class Call(msgspec.Struct, frozen=True, gc=False):
+class FollowUp(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """A later turn of a conversation: its body with holes for the answers before it, which nobody knows yet.
+
+    `parts` are the pieces between the holes, one more than there are answers; `head` is the request up to, not
+    including, Content-Length. It is due `think_ns` after the end of the answer before it.
+    """
+
+    seq: int
+    head: bytes
+    parts: tuple[bytes, ...]
+    think_ns: int = 0
+    asked_output: int | None = None
+
+
+class Call(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """One request, ready to be written to the socket.
 
     `request` is the whole HTTP/1.1 request; `due_ns` counts from the start of the load,
@@ -51,6 +65,10 @@ class Call(msgspec.Struct, frozen=True, gc=False):
     conversation: str | None = None
     turn: int | None = None
     target: int = 0
+    later: tuple[FollowUp, ...] = ()
+    """The turns that follow, in order."""
+    answers: tuple[bytes, ...] = ()
+    """What was answered to the turns before this one, as it stands inside a JSON string."""
 
 
 class Frame(NamedTuple):

@@ -61,6 +61,20 @@ class Load(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         return self.rate_per_s is not None or self.varies
 
 
+class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One kind of request among several. What is None is as `Prompts` has it."""
+
+    name: str
+    weight: float = 1.0
+    """Its share of the conversations, over the sum of all weights."""
+    input_tokens: str | None = None
+    output_tokens: str | None = None
+    turns: str | None = None
+    think_s: str | None = None
+    shared_prefix_tokens: int | None = None
+    shared_prefix_share: float | None = None
+
+
 class Prompts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What is asked and how long the answers shall be. Lengths are tokens as the server counts them."""
 
@@ -73,9 +87,22 @@ class Prompts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     text: Literal["en", "zh"] = "en"
     """The running text that prompts are made of."""
     shared_prefix_tokens: int = 0
+    shared_prefix_share: float = 1.0
+    """The share of conversations (of requests, where each is one turn) that begin with the common prefix."""
+    turns: str = "1"
+    """Turns of a conversation, a distribution as for lengths; each turn sends all that was said before it."""
+    think_s: str = "0"
+    """Seconds between an answer and the next turn: 5, uniform:A,B, exponential:MEAN, lognormal:MEDIAN,P95."""
+    scenarios: tuple[Scenario, ...] = ()
+    """A mix of kinds of requests, by weight."""
     seed: int = 0
     unique: bool = True
     ignore_eos: bool = True
+
+    @property
+    def one_by_one(self) -> bool:
+        """Whether every request stands alone: no conversation, no mix."""
+        return self.turns.strip() == "1" and not self.scenarios
 
 
 class Sampling(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -147,12 +174,18 @@ _BOUNDS: dict[str, tuple[float, float]] = {
     "load.max_error_rate": (0, 1),
     "load.workers": (1, 64),
     "prompts.shared_prefix_tokens": (0, 1e9),
+    "prompts.shared_prefix_share": (0, 1),
     "sampling.temperature": (0, 100),
     "sampling.top_p": (0, 1),
     "timeouts.connect_s": (0, 1e9),
     "timeouts.first_s": (0, 1e9),
     "timeouts.idle_s": (0, 1e9),
     "timeouts.total_s": (0, 1e9),
+}
+_SCENARIO_BOUNDS: dict[str, tuple[float, float]] = {
+    "weight": (1e-6, 1e6),
+    "shared_prefix_tokens": (0, 1e9),
+    "shared_prefix_share": (0, 1),
 }
 """Least and greatest value that makes sense, where a number is given: beyond any use, within what can be reckoned."""
 
@@ -171,10 +204,16 @@ def from_tree(tree: dict[str, Any], source: str = "spec") -> Spec:
     spec = typed(tree, Spec, source)
     for path, (least, greatest) in _BOUNDS.items():
         section, _, name = path.partition(".")
-        value = getattr(getattr(spec, section), name)
-        if isinstance(value, int | float) and not least <= value <= greatest:
-            raise refusal(source, f"Expected {least:g} to {greatest:g}, got {value}", path)
+        _bound(source, path, getattr(getattr(spec, section), name), least, greatest)
+    for place, scenario in enumerate(spec.prompts.scenarios):
+        for name, (least, greatest) in _SCENARIO_BOUNDS.items():
+            _bound(source, f"prompts.scenarios[{place}].{name}", getattr(scenario, name), least, greatest)
     return spec
+
+
+def _bound(source: str, path: str, value: object, least: float, greatest: float) -> None:
+    if isinstance(value, int | float) and not least <= value <= greatest:
+        raise refusal(source, f"Expected {least:g} to {greatest:g}, got {value}", path)
 
 
 def to_tree(spec: Spec) -> dict[str, Any]:

@@ -102,6 +102,28 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
     source: str | None = None
 
 
+class ScenarioFigures(msgspec.Struct, frozen=True, kw_only=True):
+    """One scenario of a mix: its requests that start in the window, and what TTFT, TPOT and E2E the ok ones had."""
+
+    started: int = 0
+    ok: int = 0
+    latency_ms: dict[str, Distribution] = {}
+
+
+class Recovery(msgspec.Struct, frozen=True, kw_only=True):
+    """After a spike of load: seconds from its end until `metric` was as before it, to `grain_s`.
+
+    None where it was not within the `watched_s` that the run went on.
+    """
+
+    metric: str
+    base_p95_ms: float
+    peak_p95_ms: float | None
+    grain_s: float
+    recovered_after_s: float | None
+    watched_s: float
+
+
 class Second(msgspec.Struct, frozen=True, kw_only=True):
     """One second of the timeline, from the end of the asked warm-up (warm-up seconds are negative)."""
 
@@ -126,3 +148,5 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     memory: Memory = Memory()
     server: dict[str, float | None] = {}
     timeline: list[Second] = []
+    scenarios: dict[str, ScenarioFigures] = {}
+    recovery: Recovery | None = None

@@ -25,6 +25,7 @@ from nilometer.workload import lengths
 from nilometer.workload.entry import Workload
 from nilometer.workload.lengths import Distribution
 from nilometer.workload.plan import calls
+from nilometer.workload.scenarios import kinds, mean_prompt_tokens, mean_think_s, of_rows, outputs_of
 from nilometer.workload.traffic import lengths_of, recorded_s
 
 Facts = TypeVar("Facts", EngineFacts, ModelFacts)
@@ -48,6 +49,8 @@ class Approach(NamedTuple):
     keeps_connections: bool | None
     mean_input_tokens: float
     mean_output_tokens: float
+    mean_think_s: float
+    """Think time per request; 0 where each stands alone."""
     recorded_s: tuple[float, ...] | None
     """When the requests of a replay are due, from the start of the load."""
     engine: EngineFacts
@@ -64,17 +67,17 @@ def approach(spec: Spec, headers: Headers, *, address: str, salt: str, on_step: 
     """
     secrets = secrets_of(spec, headers)
     endpoint = parse(address)
-    inputs, outputs = length_mix(spec.prompts.input_tokens), length_mix(spec.prompts.output_tokens)
+    mix = kinds(spec.prompts, length_mix)
     workload = _workload(spec)
     if workload is not None:
-        inputs, outputs = lengths_of(workload, (inputs, outputs))
+        mix = of_rows(mix, *lengths_of(workload, (mix[0].inputs, mix[0].outputs)))
     if endpoint.authorization and "authorization" not in {name.lower() for name, _ in headers}:
         headers = (*headers, ("Authorization", endpoint.authorization))
     headers = _with_dialects(spec, headers)
     route = resolve(endpoint, insecure=spec.http.insecure, proxy=spec.http.proxy)
     with _masked(Mask(secrets)) as mask:
         if spec.probe:
-            found = probe(endpoint, spec, dict(headers), input_tokens=inputs, output_tokens=outputs, on_step=on_step)
+            found = probe(endpoint, spec, dict(headers), mix=mix, on_step=on_step)
         else:
             found = unprobed(endpoint, spec)
     if route.proxy_authorization:  # the probe's own connections say it themselves
@@ -88,8 +91,7 @@ def approach(spec: Spec, headers: Headers, *, address: str, salt: str, on_step: 
         method=found.terms.dialect.method,
         headers=headers,
         salt=salt,
-        input_tokens=inputs,
-        output_tokens=outputs,
+        mix=mix,
         context_tokens=found.context_tokens,
         workload=workload,
     )
@@ -102,8 +104,9 @@ def approach(spec: Spec, headers: Headers, *, address: str, salt: str, on_step: 
         calls=made,
         mean_e2e_s=found.mean_e2e_s,
         keeps_connections=found.keeps_connections,
-        mean_input_tokens=inputs.mean(),
-        mean_output_tokens=outputs.mean(),
+        mean_input_tokens=mean_prompt_tokens(mix),
+        mean_output_tokens=outputs_of(mix).mean(),
+        mean_think_s=mean_think_s(mix),
         recorded_s=None
         if spec.load.arrivals != RECORDED or workload is None
         else recorded_s(workload, spec.load.speed),

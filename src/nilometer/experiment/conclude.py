@@ -9,14 +9,16 @@ import msgspec
 
 from nilometer.core.clock import NS_PER_S
 from nilometer.core.run import Damage, Health, Phases, Run
-from nilometer.core.spec import Spec, from_tree
+from nilometer.core.spec import Load, Spec, from_tree
 from nilometer.core.summary import Memory
 from nilometer.load import journal
 from nilometer.load.health import merged
 from nilometer.load.journal import Ending, Header
+from nilometer.metrics.recovery import Spike
 from nilometer.metrics.summary import summarise
 from nilometer.metrics.validity import judge
 from nilometer.telemetry.machine import read_client
+from nilometer.workload.arrivals import plan
 
 KILLED = "killed"
 """The death of a worker that nobody saw die."""
@@ -32,7 +34,8 @@ def conclude(
     """The Run that these journals tell. `death` is why a worker left no trailer."""
     spec = from_tree(header.spec, "journal")
     phases, health = _ends(header, spec, journals, death)
-    summary = summarise(journal.records(journals), spec, phases, health, memory or Memory())
+    records = journal.records(journals)
+    summary = summarise(records, spec, phases, health, memory or Memory(), _spike(spec.load))
     template_tokens = header.environment.model.template_tokens
     verdict, judged = judge(summary, spec, phases, health, template_tokens=template_tokens)
     known = {finding.slug for finding in judged}
@@ -53,6 +56,14 @@ def conclude(
         order=header.order,
         parent=header.parent,
     )
+
+
+def _spike(load: Load) -> Spike | None:
+    """The spike that the load is, if it is one."""
+    stretches = plan(load.arrivals)
+    if stretches is None or not load.arrivals.strip().startswith("spike"):
+        return None
+    return Spike(stretches[0].from_per_s, stretches[0].length_s)
 
 
 def _ends(header: Header, spec: Spec, journals: Sequence[Path], death: str) -> tuple[Phases, Health]:

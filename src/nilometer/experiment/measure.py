@@ -136,7 +136,8 @@ def _check_arrivals(spec: Spec) -> None:
 
 
 def _foretold(way: Approach) -> int | None:
-    return tokens_foretold(way.spec, way.mean_e2e_s, way.mean_input_tokens, way.mean_output_tokens, way.recorded_s)
+    each_s = None if way.mean_e2e_s is None else way.mean_e2e_s + way.mean_think_s
+    return tokens_foretold(way.spec, each_s, way.mean_input_tokens, way.mean_output_tokens, way.recorded_s)
 
 
 def _environment(way: Approach, behind: Behind | None) -> Environment:

@@ -75,6 +75,13 @@ class Backlog:
             reading = self._readings[exchange] = Digest(exchange, self._dialect, self._keep_text, self._mask)
         return reading
 
+    def answer(self, exchange: Exchange) -> str | None:
+        """What an ended exchange was answered, read at once if it still waits; None where it was not ok."""
+        if exchange in self._readings or exchange in self._queue:
+            self._step(exchange, NEVER_NS)
+            return self.digest(exchange).answer_text()
+        return exchange.answer
+
     def clear(self, on_step: Callable[[], None]) -> None:
         """Digest all that is left, however long it takes: the load is over. `on_step` is told before each."""
         while self._queue:
@@ -111,6 +118,8 @@ class Backlog:
         """Write the record down, then count it. After a fault nothing more is written."""
         reading = self.digest(exchange)
         del self._readings[exchange]
+        if exchange.call.later:
+            exchange.answer = reading.answer_text()
         if self._broken:
             return
         try:

@@ -37,6 +37,7 @@ class Digest:
     """The reading of one response, which may be interrupted and gone on with."""
 
     __slots__ = (
+        "_answer",
         "_at",
         "_begun",
         "_dialect",
@@ -58,6 +59,7 @@ class Digest:
         self._at = 0
         self._begun = False
         self._reader: Reader | None = None
+        self._answer: Answer | None = None
         self._look()
 
     def _look(self) -> None:
@@ -69,7 +71,7 @@ class Digest:
         """Choose the reader once enough has come to tell; of what nothing can read only the head is kept."""
         self._look()
         if self._accepted and self._stream is not None and self._head:
-            self._reader = self._dialect.reader(self._stream, self._keep_text)
+            self._reader = self._dialect.reader(self._stream, self._keep_text or bool(self._exchange.call.later))
             self._begun = True
         elif len(self._head) == _HEAD_BYTES:
             self._begun = True
@@ -119,7 +121,7 @@ class Digest:
 
     def give_up(self, why: str) -> None:
         """Take the response for one that cannot be read; its record then has the times it had."""
-        self._reader = None
+        self._reader = self._answer = None
         self._begun = True
         self._marks = []
         self._exchange.ending, self._exchange.detail = "malformed", why
@@ -127,7 +129,7 @@ class Digest:
     def record(self, pulse: Pulse, worker: int) -> Record:
         """The Record of the exchange; call it once, when `step` has returned True."""
         x, mask = self._exchange, self._mask
-        answer = self._reader.close() if self._reader is not None else None
+        answer = self._closed()
         outcome, error, detail = self._verdict(answer)
         stamps = _Stamps(x, pulse)
         frames = stamps.frames(self._marks, self._reader.tokens if self._reader is not None else [])
@@ -179,10 +181,23 @@ class Digest:
             stamp_source=stamps.source,
             server=_timings(answer.server, mask) if answer and answer.server else None,
             frames=frames,
-            text=_told(answer.text, mask) if answer else None,
-            reasoning=_told(answer.reasoning, mask) if answer else None,
-            tool_arguments=_told(answer.tool_arguments, mask) if answer else None,
+            text=_told(answer.text, mask) if answer and self._keep_text else None,
+            reasoning=_told(answer.reasoning, mask) if answer and self._keep_text else None,
+            tool_arguments=_told(answer.tool_arguments, mask) if answer and self._keep_text else None,
         )
+
+    def answer_text(self) -> str | None:
+        """What a later turn repeats of the answer: its text without the reasoning; None where it was not ok."""
+        answer = self._closed()
+        if answer is None or self._verdict(answer)[0] != "ok":
+            return None
+        return answer.text or ""
+
+    def _closed(self) -> Answer | None:
+        """The answer, once `step` has returned True."""
+        if self._answer is None and self._reader is not None:
+            self._answer = self._reader.close()
+        return self._answer
 
     def _verdict(self, answer: Answer | None) -> tuple[Outcome, ErrorKind | None, str | None]:
         x = self._exchange
@@ -314,6 +329,11 @@ def _timings(server: dict[str, Scalar], mask: Mask) -> dict[str, Scalar]:
     """What the server says of its own times, as far as it is kept."""
     named = islice(server.items(), _TIMINGS_MOST)
     return {mask.word(name): mask.word(value) if isinstance(value, str) else value for name, value in named}
+
+
+def end_ns(exchange: Exchange, pulse: Pulse) -> int:
+    """When the last byte of a whole response came, on the run's clock."""
+    return _Stamps(exchange, pulse).moment(exchange.end_user, exchange.end_kernel) or exchange.started_ns
 
 
 def _end(x: Exchange, stamps: _Stamps) -> int | None:

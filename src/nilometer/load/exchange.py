@@ -14,6 +14,7 @@ class Exchange:
     """
 
     __slots__ = (
+        "answer",
         "call",
         "connect_ns",
         "connection",
@@ -71,3 +72,5 @@ class Exchange:
         self.ended_ns: int | None = None
         self.detail: str | None = None
         self.looked = False
+        self.answer: str | None = None
+        """What was answered, once it was read, where a later turn repeats it."""

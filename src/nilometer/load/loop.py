@@ -20,8 +20,9 @@ from nilometer.net.route import Route
 
 from .agenda import Agenda
 from .backlog import NEVER_NS, Backlog
+from .conversation import following, goes_on
 from .counters import Counters, Field, State
-from .digest import Digest
+from .digest import Digest, end_ns
 from .exchange import Exchange
 from .lane import Lane
 from .order import Go, Limits, Order, StopReason
@@ -55,6 +56,7 @@ class LoadLoop:
         self._lanes: list[Lane] = []
         self._idle: list[Lane] = []
         self._hungry: list[Lane] = []
+        self._thinking = 0
         self._unopened = 0
         self._settled = 0
         self._accepting = False
@@ -194,6 +196,10 @@ class LoadLoop:
         pause_s = self._outage.pause_s(exchange, self._order.lanes, exchange.ended_ns or 0)
         if self._order.lanes is None:
             self._idle.append(lane)
+        if self._accepting and goes_on(exchange):
+            self._think(lane, exchange)
+        elif self._order.lanes is None:
+            pass
         elif pause_s:
             self.loop.call_later(pause_s, self._begin, lane, False)
         elif self._accepting:
@@ -201,6 +207,25 @@ class LoadLoop:
         if exchange.ending == NO_SOCKET:
             self._socketless += 1
         self._backlog.add(exchange)
+
+    def _think(self, lane: Lane, exchange: Exchange) -> None:
+        """Put the next turn on the agenda; the slot of a closed loop thinks until then."""
+        self._thinking += 1
+        due_ns = end_ns(exchange, self.pulse) + exchange.call.later[0].think_ns
+        self._agenda.at(due_ns, partial(self._next_turn, lane, exchange, due_ns))
+
+    def _next_turn(self, lane: Lane, exchange: Exchange, due_ns: int) -> None:
+        """Send it, on any free lane of an open loop. After an answer that was not ok the conversation is over."""
+        self._thinking -= 1
+        if not self._accepting:
+            return
+        answer = self._backlog.answer(exchange)
+        if answer is not None:
+            if self._order.lanes is None:
+                lane = self._idle.pop() if self._idle else self._new_lane()
+            self._launch(lane, following(exchange.call, answer), due_ns, False)
+        elif self._order.lanes is not None:
+            self._begin(lane, False)
 
     def grown(self, exchange: Exchange) -> None:
         """A very long response: digest what came, so that its bytes can go."""
@@ -308,8 +333,11 @@ class LoadLoop:
         elif self._accepting and now >= self._stop_ns:
             if not self._measured_in_flight():
                 self._finish(now)
-        elif self._in_flight == 0 and (not self._accepting or (self._supply.exhausted and now > self._start_ns)):
+        elif self._in_flight == 0 and (not self._accepting or self._nothing_left(now)):
             self._finish(now)
+
+    def _nothing_left(self, now: int) -> bool:
+        return self._supply.exhausted and now > self._start_ns and not self._thinking
 
     def _measured_in_flight(self) -> bool:
         return any(lane.exchange is not None and lane.exchange.phase == "measured" for lane in self._lanes)

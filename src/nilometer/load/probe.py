@@ -6,7 +6,7 @@ draws no conclusion about its speed beyond a first estimate.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -16,10 +16,11 @@ from nilometer.core.environment import EngineFacts, ModelFacts
 from nilometer.core.finding import Finding
 from nilometer.core.spec import Spec
 from nilometer.net.endpoint import Endpoint
-from nilometer.workload import lengths, ruler
+from nilometer.workload import ruler, scenarios
 from nilometer.workload.lengths import Distribution
-from nilometer.workload.plan import Body, check, maker_of
+from nilometer.workload.plan import Body, check
 from nilometer.workload.ruler import Ruler
+from nilometer.workload.scenarios import Kind
 
 from .probe_courier import Courier
 from .probe_facts import choose, facts, served_by
@@ -69,8 +70,7 @@ def probe(
     spec: Spec,
     headers: Mapping[str, str],
     *,
-    input_tokens: Distribution | None = None,
-    output_tokens: Distribution | None = None,
+    mix: Sequence[Kind] | None = None,
     timeout_s: float = TIMEOUT_S,
     ready_s: float = READY_S,
     on_step: Step = lambda _: None,
@@ -78,15 +78,14 @@ def probe(
 ) -> ProbeResult:
     """Find out how to load `endpoint` as `spec` wants.
 
-    `input_tokens` and `output_tokens` stand in for the spec's words, as they must for empirical lengths; `timeout_s` is
-    for one request, `ready_s` for waiting on a busy target (429, 502, 503) in all.
+    `mix` is what the spec mixes, resolved where its lengths are empirical; `timeout_s` is for one request, `ready_s`
+    for waiting on a busy target (429, 502, 503) in all.
 
     Raises SpecError: `api_unknown`, `model_unknown`, `model_needed`, `input_too_short`, `context_too_short` and those
     of `lengths.parse`. TargetError: those of `net.fetch`, `scheme_wrong`, `unauthorised`, `redirected`, `target_busy`,
     `not_a_model_server`, `path_not_found`, `path_elsewhere`, `request_refused`, `request_failed`, `count_failed`.
     """
-    inputs = input_tokens or lengths.parse(spec.prompts.input_tokens)
-    outputs = output_tokens or lengths.parse(spec.prompts.output_tokens)
+    mix = mix or scenarios.kinds(spec.prompts)
     apis(spec)
     courier = courier or Courier(endpoint, spec.http, headers, timeout_s=timeout_s, ready_s=ready_s)
     on_step("reach")
@@ -100,7 +99,7 @@ def probe(
     asked = body(spec, settled.terms, SAMPLE, FEW_TOKENS, stream=spec.stream)
     keeps = courier.keeps(talk.path(settled.terms), asked, settled.terms.dialect.method)
     on_step("lengths")
-    found = _lengths(talk, settled.terms, inputs, outputs, engine.context_tokens)
+    found = _lengths(talk, settled.terms, mix, engine.context_tokens)
     per_token_s = _per_token_s(settled, found.short_s)
     return ProbeResult(
         terms=settled.terms,
@@ -109,7 +108,7 @@ def probe(
         models=tuple(row.id for row in there.models),
         template_tokens=found.template_tokens,
         context_tokens=engine.context_tokens,
-        mean_e2e_s=_mean_e2e_s(found.trial.mean_prompt_s, per_token_s, outputs),
+        mean_e2e_s=_mean_e2e_s(found.trial.mean_prompt_s, per_token_s, scenarios.outputs_of(mix)),
         output_tokens_per_s=None if per_token_s is None else 1 / per_token_s,
         engine=engine,
         model=msgspec.structs.replace(model, id=name or found.answered_as),
@@ -135,19 +134,18 @@ class _Lengths(NamedTuple):
     answered_as: str | None
 
 
-def _lengths(
-    talk: Talk, terms: Terms, inputs: Distribution, outputs: Distribution, context_tokens: int | None
-) -> _Lengths:
+def _lengths(talk: Talk, terms: Terms, mix: Sequence[Kind], context_tokens: int | None) -> _Lengths:
     """Measure the ruler, refuse lengths that cannot be, try finished prompts."""
     sample = ask(talk, terms, SAMPLE)
+    inputs = scenarios.inputs_of(mix)
     found = counter(talk, terms, sample)
     made, findings = measure(found, inputs, read_corpus(talk.spec.prompts.text))
     template = template_tokens(found, made)
     if template is None and terms.api == "chat" and found is not None:
         findings = [*findings, Finding(slug="template_tokens_unknown", kind="validity", severity="low")]
-    check(talk.spec, inputs, outputs, least=maker_of(talk.spec, made, "").least, context_tokens=context_tokens)
+    check(talk.spec, mix, scenarios.makers(mix, talk.spec.prompts, made, ""), context_tokens)
     return _Lengths(
-        trial=attempt(talk, terms, made, inputs, context_tokens),
+        trial=attempt(talk, terms, made, mix, context_tokens),
         findings=findings,
         template_tokens=template,
         short_s=sample.response.elapsed_ns / NS_PER_S,

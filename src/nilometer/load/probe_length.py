@@ -6,7 +6,7 @@ one-token requests. The requests of the load are never counted beforehand.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import resources
 from typing import NamedTuple
 
@@ -18,8 +18,8 @@ from nilometer.core.finding import Finding
 from nilometer.workload import corpus, ruler
 from nilometer.workload.corpus import Corpus
 from nilometer.workload.lengths import Distribution
-from nilometer.workload.plan import maker_of
 from nilometer.workload.ruler import Effort, Ruler, Uncountable
+from nilometer.workload.scenarios import Kind, inputs_of, makers
 
 from .probe_courier import Courier
 from .probe_talk import Reply, Talk
@@ -139,7 +139,7 @@ def template_tokens(found: Counter | None, made: Ruler) -> int | None:
     return min(start.tokens for start in made.starts) - 1
 
 
-def attempt(talk: Talk, terms: Terms, made: Ruler, inputs: Distribution, context_tokens: int | None) -> Trial:
+def attempt(talk: Talk, terms: Terms, made: Ruler, mix: Sequence[Kind], context_tokens: int | None) -> Trial:
     """Send finished prompts of mean, short and long length; correct the ruler by their usage, and try once more.
 
     The ruler that did better is kept. Where it is still off by more than 1 % a finding says so: `input_length_inexact`.
@@ -147,7 +147,7 @@ def attempt(talk: Talk, terms: Terms, made: Ruler, inputs: Distribution, context
     mean_prompt_s = None
     tried: list[tuple[float, Ruler]] = []
     for turn in range(_ROUNDS):
-        seen, mean_prompt_s = _trial(talk, terms, made, inputs, context_tokens, f"probe/{turn}")
+        seen, mean_prompt_s = _trial(talk, terms, made, mix, context_tokens, f"probe/{turn}")
         if not seen or made.source == "estimated":
             return Trial(made, [], mean_prompt_s)
         corrected = ruler.corrected(made, seen)
@@ -164,13 +164,13 @@ def attempt(talk: Talk, terms: Terms, made: Ruler, inputs: Distribution, context
 
 
 def _trial(
-    talk: Talk, terms: Terms, made: Ruler, inputs: Distribution, context_tokens: int | None, salt: str
+    talk: Talk, terms: Terms, made: Ruler, mix: Sequence[Kind], context_tokens: int | None, salt: str
 ) -> tuple[list[tuple[int, int]], float]:
     """(asked, got) tokens of each finished prompt whose usage came, and how long the mean one took, in seconds."""
     seen: list[tuple[int, int]] = []
     took_s: list[float] = []
-    maker = maker_of(talk.spec, made, salt)
-    for index, tokens in enumerate(trial_lengths(inputs, maker.least, context_tokens)):
+    maker = makers(mix[:1], talk.spec.prompts, made, salt)[0]
+    for index, tokens in enumerate(trial_lengths(inputs_of(mix), maker.least, context_tokens)):
         reply = ask(talk, terms, maker.text(tokens, index))
         took_s.append(reply.response.elapsed_ns / NS_PER_S)
         if reply.answer is not None and reply.answer.prompt_tokens is not None:

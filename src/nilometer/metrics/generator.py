@@ -232,6 +232,8 @@ def _achieved(
     """
     if slots is None:
         return _sent_over_due(table, span, phases), None
+    if (table.due_ns[span.holds(table.sent_ns)] != NONE).any():
+        return None, None  # think time is part of the load: a slot without a request is as it should be
     full = _full_load(table, span, phases, slots, load)
     if full.end_ns <= full.start_ns:
         return None, None
@@ -266,12 +268,12 @@ def _full_load(table: Table, span: Span, phases: Phases, slots: int, load: Load)
 def _idle_share(table: Table, full: Span, slots: int, mean: float) -> float | None:
     """1 - (in flight + connecting + ordinary turnaround) / N.
 
-    None where think time is part of the load, where connections failed or most requests did (their answers take no time
-    of a model's, so the turnaround is most of it), or where too few requests were sent to tell.
+    None where connections failed or most requests did (their answers take no time of a model's, so the turnaround is
+    most of it), or where too few requests were sent to tell.
     """
     sent = full.holds(table.sent_ns)
     unsent = table.in_phase("measured") & (table.sent_ns == NONE)
-    if int(sent.sum()) < max(slots, LEAST_REFILLS) or (table.due_ns[sent] != NONE).any():
+    if int(sent.sum()) < max(slots, LEAST_REFILLS):
         return None
     if int(unsent.sum()) > _UNSENT_SHARE * int(sent.sum()):
         return None

@@ -14,17 +14,28 @@ from nilometer.core.clock import NS_PER_S
 from nilometer.core.record import Record
 from nilometer.core.run import Health, Phases
 from nilometer.core.spec import Spec
-from nilometer.core.summary import Counts, Distribution, LatencyFrom, Length, Lengths, Memory, Summary, Window
+from nilometer.core.summary import (
+    Counts,
+    Distribution,
+    LatencyFrom,
+    Length,
+    Lengths,
+    Memory,
+    ScenarioFigures,
+    Summary,
+    Window,
+)
 
 from . import slo, window
 from .catalogue import METRICS
 from .collect import Seen, collect
 from .generator import generator
 from .quantiles import Ints, distribution, percentile
+from .recovery import Spike, recovery
 from .table import ERRORS, NONE, SOURCES, Mask, Table
 from .throughput import throughput
 from .timeline import timeline
-from .window import Span
+from .window import Span, Stretch
 
 CENSORED_SHARE = 0.01
 """More requests cut at the drain limit than this, and p95 and above are too low."""
@@ -32,9 +43,14 @@ _TAIL = ("p95", "p99", "max")
 
 
 def summarise(
-    records: Iterable[Record], spec: Spec, phases: Phases, health: Health, memory: Memory | None = None
+    records: Iterable[Record],
+    spec: Spec,
+    phases: Phases,
+    health: Health,
+    memory: Memory | None = None,
+    spike: Spike | None = None,
 ) -> Summary:
-    """All figures of one run. Records are taken once, in any order, and not kept.
+    """All figures of one run. Records are taken once, in any order, and not kept. `spike` is that of the load.
 
     Raises SpecError `window_invalid` or `slo_invalid` where the spec says what cannot be read; a run in which nothing
     could be measured gives a Summary of None and n 0.
@@ -57,6 +73,8 @@ def summarise(
         memory=memory or Memory(),
         server=_server(table, stretch.measured),
         timeline=timeline(seen, phases),
+        scenarios=_scenarios(table, stretch),
+        recovery=None if spike is None else recovery(table, spike, phases),
     )
 
 
@@ -110,6 +128,21 @@ def _latencies(seen: Seen, measured: Mask, censored: bool) -> dict[str, Distribu
     return {name: _with_tail_marked(one) if censored and one.n else one for name, one in made.items()}
 
 
+def _scenarios(table: Table, stretch: Stretch) -> dict[str, ScenarioFigures]:
+    """Each scenario's own figures, by the definitions of the whole."""
+    return {
+        name: ScenarioFigures(
+            started=int((stretch.started & (table.scenario == place)).sum()),
+            ok=int((stretch.measured & (table.scenario == place)).sum()),
+            latency_ms={
+                metric: _latency(table, metric, stretch.measured & (table.scenario == place))
+                for metric in ("ttft", "tpot", "e2e")
+            },
+        )
+        for place, name in enumerate(table.scenarios)
+    }
+
+
 def _latency(table: Table, name: str, measured: Mask) -> Distribution:
     values = table.latency(name)[measured]
     return distribution(values[~np.isnan(values)])
@@ -126,6 +159,11 @@ def _one_token_a_frame(table: Table) -> bool:
     return bool(streamed.any() and (table.one_token_a_frame[streamed] == 1).all())
 
 
+def _asked(tokens: Ints) -> Length:
+    """What was asked, if it is known of every request: else it is of others than those that got."""
+    return Length() if (tokens == NONE).any() else _length(tokens)
+
+
 def _lengths(table: Table, measured: Mask) -> Lengths:
     sources = np.bincount(table.token_source[measured], minlength=len(SOURCES))
     streamed = measured & (table.frames > 0) & (table.streamed_count == 1)
@@ -133,8 +171,8 @@ def _lengths(table: Table, measured: Mask) -> Lengths:
     return Lengths(
         input=_length(table.prompt_tokens[measured]),
         output=_length(table.output_tokens[measured]),
-        asked_input=_length(table.asked_input[measured]),
-        asked_output=_length(table.asked_output[measured]),
+        asked_input=_asked(table.asked_input[measured]),
+        asked_output=_asked(table.asked_output[measured]),
         tokens_per_frame=int(table.output_tokens[streamed].sum()) / frames if frames else None,
         token_source={source: int(n) for source, n in zip(SOURCES, sources, strict=True) if n},
     )

@@ -48,7 +48,7 @@ _plain = attrgetter(*_PLAIN)
 _OUTCOME, _PHASE, _ERROR, _SOURCE, _STAMP = (
     {word: code for code, word in enumerate(words)} for words in (OUTCOMES, PHASES, ERRORS, SOURCES, STAMPS)
 )
-_COLUMNS = len(_PLAIN) + 9
+_COLUMNS = len(_PLAIN) + 10
 
 
 class Table(NamedTuple):
@@ -75,8 +75,12 @@ class Table(NamedTuple):
     streamed_count: Ints
     """1 where the output tokens were counted and all of them streamed, so that frames can be held against them."""
     one_token_a_frame: Ints
+    scenario: Ints
+    """Place in `scenarios`, NONE where it is of none."""
     latency_ns: Floats
     """(requests, latencies of catalogue.PER_REQUEST), NaN where None."""
+    scenarios: tuple[str, ...] = ()
+    """Their names, in the order in which they first came."""
 
     def of(self, outcome: Outcome) -> Mask:
         """Which requests ended so."""
@@ -109,18 +113,23 @@ class Rows:
     def __init__(self) -> None:
         self._ints = array("q")
         self._latencies = array("d")
+        self._scenarios: dict[str, int] = {}
 
     def add(self, record: Record) -> None:
         """Note one request."""
         self._ints.extend([NONE if value is None else value for value in _plain(record)])
         self._ints.extend(_codes(record))
+        self._ints.append(self._scenario(record.scenario))
         self._latencies.extend([math.nan if (value := of(record)) is None else value for _, of in PER_REQUEST])
 
     def table(self) -> Table:
         """All rows so far, as columns that share no memory with what is added later."""
         ints = np.array(self._ints, dtype=np.int64).reshape(-1, _COLUMNS).T.copy()
         latencies = np.array(self._latencies, dtype=np.float64).reshape(-1, len(PER_REQUEST))
-        return Table._make([*ints, latencies])
+        return Table._make([*ints, latencies, tuple(self._scenarios)])
+
+    def _scenario(self, name: str | None) -> int:
+        return NONE if name is None else self._scenarios.setdefault(name, len(self._scenarios))
 
 
 def _codes(record: Record) -> tuple[int, ...]:

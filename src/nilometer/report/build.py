@@ -8,7 +8,7 @@ from nilometer.core.finding import Finding
 from nilometer.core.run import Run
 from nilometer.text.i18n import Catalogue
 
-from . import facts, loads, notes, table
+from . import facts, loads, notes, scenarios, table
 from .document import Document, Foot
 from .lead import group_lead, run_lead
 from .notes import short
@@ -28,6 +28,7 @@ def run_document(run: Run, words: Catalogue, *, archived: bool = True, condition
         blocks=[
             lead,
             table.of(run.summary, words),
+            *scenarios.table(run.summary, words),
             facts.block(rows),
             *notes.blocks([run], words, told=told, archived=archived, most=most),
             _run_foot(run, words, archived),

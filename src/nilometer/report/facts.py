@@ -32,6 +32,7 @@ def of(run: Run, words: Catalogue) -> list[Fact]:
         ("goodput", _goodput(summary, words)),
         ("input", _input(summary.lengths, words)),
         ("output", _output(summary.lengths, words)),
+        ("recovery", _recovery(summary, words)),
         ("generator", _generator(summary, words)),
         ("memory", _memory(summary, words)),
     ]
@@ -131,6 +132,21 @@ def _bound(held: slo.Held, words: Catalogue) -> str:
 def _goodput(summary: Summary, words: Catalogue) -> str | None:
     rate = summary.throughput.goodput_requests_per_s
     return None if rate is None else words.say("screen.goodput", rate=rate)
+
+
+def _recovery(summary: Summary, words: Catalogue) -> str | None:
+    """When the service was as before the spike, by which measure, and how bad it was meanwhile."""
+    found = summary.recovery
+    if found is None:
+        return None
+    after = "never" if found.recovered_after_s is None else "after"
+    how = words.say(f"screen.recovery.{after}", seconds=found.recovered_after_s, watched=found.watched_s)
+    return how + words.say(
+        "screen.recovery.by",
+        metric=words.say(f"short.{found.metric}"),
+        base=found.base_p95_ms,
+        peak=found.peak_p95_ms,
+    )
 
 
 def _input(lengths: Lengths, words: Catalogue) -> str:

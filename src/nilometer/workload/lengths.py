@@ -106,6 +106,24 @@ class Empirical(msgspec.Struct, frozen=True):
         return min(self.values), max(self.values)
 
 
+class Mixture(msgspec.Struct, frozen=True):
+    """Several distributions, each as often as its weight says."""
+
+    parts: tuple[Distribution, ...]
+    weights: tuple[float, ...]
+
+    def sample(self, random: Random) -> int:
+        return random.choices(self.parts, self.weights)[0].sample(random)
+
+    def mean(self) -> float:
+        pairs = zip(self.parts, self.weights, strict=True)
+        return sum(part.mean() * weight for part, weight in pairs) / sum(self.weights)
+
+    def bounds(self) -> tuple[int, int]:
+        low, high = zip(*(part.bounds() for part in self.parts), strict=True)
+        return min(low), max(high)
+
+
 def parse(text: str, values: Sequence[int] | None = None) -> Distribution:
     """The distribution that `text` names; `values` are the lengths in the file of `empirical:FILE`.
 

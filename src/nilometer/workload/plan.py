@@ -6,21 +6,22 @@ in. Whether the load goes on is the loop's business: the calls are endless unles
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from itertools import count, islice, repeat
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import count, islice, pairwise, repeat
 from random import Random
 
 from .. import __version__
+from ..core.clock import NS_PER_S
 from ..core.errors import SpecError
 from ..core.header import header_line
-from ..core.record import Call
+from ..core.record import Call, FollowUp
 from ..core.spec import RECORDED, Spec
-from . import lengths, traffic
+from . import scenarios, traffic
 from .arrivals import pacer
 from .entry import Workload
-from .lengths import Distribution
 from .prompts import Maker
 from .ruler import Ruler
+from .scenarios import Conversation, Kind
 from .traffic import Asked, Otherwise, Turns
 
 Body = Callable[[str, int, Turns], bytes]
@@ -31,6 +32,8 @@ Headers = Iterable[tuple[str, str]]
 _FRAMING = frozenset({"content-length", "transfer-encoding", "connection", "expect", "upgrade"})
 _TRIED = 400
 _TOO_MANY = 0.01
+_HOLE = "nilometer-answer-{}-goes-here"
+"""Stands in a body for an answer that is not known yet; letters that no encoding of a body changes."""
 
 
 def calls(
@@ -43,8 +46,7 @@ def calls(
     method: str = "POST",
     headers: Headers = (),
     salt: str = "",
-    input_tokens: Distribution | None = None,
-    output_tokens: Distribution | None = None,
+    mix: Sequence[Kind] | None = None,
     context_tokens: int | None = None,
     limit: int | None = None,
     workload: Workload | None = None,
@@ -52,56 +54,119 @@ def calls(
     """The calls of `spec` in order of their number, `due_ns` from the start of the load where a rate is asked.
 
     `target` is the request target (path and query; absolute behind a plain proxy), `salt` what sets this run's prompts
-    apart from another run's (see Maker). `input_tokens` and `output_tokens` stand in for the spec's words, as they must
-    for empirical lengths, and are those of the `workload` whose rows are asked in place of made-up prompts. Lengths and
-    arrivals depend on the seed alone. Refuses at once, not at the first call: what
-    `lengths.parse`, `pacer`, `head` and `check` refuse.
+    apart from another run's (see Maker). `mix` is what the spec mixes, resolved where its lengths are empirical or
+    those of the `workload`, whose rows are then asked in place of made-up prompts. A conversation is one call, its
+    later turns with it, and takes as many numbers as it has turns. Lengths and arrivals depend on the seed alone.
+    Refuses at once, not at the first call: what `scenarios.kinds`, `pacer`, `head` and `check` refuse,
+    `turns_not_asked` a dialect whose body holds no answers.
     """
-    inputs = input_tokens or lengths.parse(spec.prompts.input_tokens)
-    outputs = output_tokens or lengths.parse(spec.prompts.output_tokens)
-    maker = maker_of(spec, ruler, salt)
-    check(spec, inputs, outputs, least=maker.least, context_tokens=context_tokens)
     opening = head(host=host, target=target, method=method, headers=headers, stream=spec.stream)
     due = _due(spec, workload)
-    drawn = Otherwise(inputs, outputs, _random(spec, "input"), _random(spec, "output"))
-    asked = _made_up(maker, drawn) if workload is None else traffic.asked(workload, maker, drawn)
+    mix = mix or scenarios.kinds(spec.prompts)
+    made_by = scenarios.makers(mix, spec.prompts, ruler, salt)
+    check(spec, mix, made_by, context_tokens)
+    if workload is not None:
+        drawn = Otherwise(mix[0].inputs, mix[0].outputs, _random(spec, "input"), _random(spec, "output"))
+        asked = traffic.asked(workload, made_by[0], drawn)
+        return islice(map(_single(body, opening), count(), due, asked), limit)
+    talked = scenarios.conversations(mix, made_by, lambda purpose: _random(spec, purpose))
+    if any(kind.turns.bounds()[1] > 1 for kind in mix):
+        _refuse_without_holes(body)
+    return islice(_conversing(body, opening, due, talked), limit)
 
+
+def _single(body: Body, opening: bytes) -> Callable[[int, int | None, Asked], Call]:
     def call(seq: int, due_ns: int | None, one: Asked) -> Call:
-        payload = body(one.prompt, one.output_tokens, one.turns)
-        request = opening + b"Content-Length: %d\r\n\r\n" % len(payload) + payload
+        request = _request(opening, body(one.prompt, one.output_tokens, one.turns))
         return Call(seq, request, due_ns, one.input_tokens, one.output_tokens)
 
-    return islice(map(call, count(), due, asked), limit)
+    return call
 
 
-def _made_up(maker: Maker, drawn: Otherwise) -> Iterator[Asked]:
-    for number in count():
-        tokens, answered = drawn.inputs.sample(drawn.random_in), drawn.outputs.sample(drawn.random_out)
-        yield Asked(maker.text(tokens, number), (), tokens, answered)
+def _request(opening: bytes, payload: bytes) -> bytes:
+    return opening + b"Content-Length: %d\r\n\r\n" % len(payload) + payload
 
 
-def maker_of(spec: Spec, ruler: Ruler, salt: str) -> Maker:
-    """What makes the prompts that `spec` wants."""
-    asked = spec.prompts
-    return Maker(ruler, seed=asked.seed, salt=salt, unique=asked.unique, shared_tokens=asked.shared_prefix_tokens)
+def _conversing(
+    body: Body, opening: bytes, due: Iterator[int | None], talked: Iterator[Conversation]
+) -> Iterator[Call]:
+    seq = 0
+    for number, (due_ns, talk) in enumerate(zip(due, talked, strict=False)):
+        first, *later = talk.turns
+        payload = body(first.prompt, first.output_tokens, ())
+        yield Call(
+            seq,
+            _request(opening, payload),
+            due_ns,
+            first.input_tokens,
+            first.output_tokens,
+            scenario=talk.scenario,
+            conversation=str(number) if later else None,
+            turn=0 if later else None,
+            later=_later(body, opening, talk, seq) if later else (),
+        )
+        seq += len(talk.turns)
 
 
-def check(spec: Spec, inputs: Distribution, outputs: Distribution, *, least: int, context_tokens: int | None) -> None:
-    """Refuses what cannot be sent or must fail, where more than 1 % of the requests would be so.
+def _later(body: Body, opening: bytes, talk: Conversation, seq: int) -> tuple[FollowUp, ...]:
+    """The turns after the first, each body cut at the answers that are not known yet."""
+    said: list[tuple[str, str]] = []
+    following = []
+    for turn, (before, one) in enumerate(pairwise(talk.turns), 1):
+        said += [("user", before.prompt), ("assistant", _HOLE.format(turn))]
+        following.append(
+            FollowUp(
+                seq + turn,
+                opening,
+                _cut(body(one.prompt, one.output_tokens, tuple(said)), turn),
+                round(one.think_s * NS_PER_S),
+                one.output_tokens,
+            )
+        )
+    return tuple(following)
+
+
+def _cut(payload: bytes, holes: int) -> tuple[bytes, ...]:
+    """The pieces of a body between its holes. A dialect may tell of the turns in any form, but in their order."""
+    parts = []
+    for hole in range(1, holes + 1):
+        part, found, payload = payload.partition(_HOLE.format(hole).encode())
+        if not found:
+            raise SpecError("turns_not_asked")
+        parts.append(part)
+    return (*parts, payload)
+
+
+def _refuse_without_holes(body: Body) -> None:
+    _cut(body("?", 1, (("user", "?"), ("assistant", _HOLE.format(1)))), 1)
+
+
+def check(spec: Spec, mix: Sequence[Kind], made_by: Sequence[Maker], context_tokens: int | None) -> None:
+    """Refuses what cannot be sent or must fail, where more than 1 % of the conversations of a kind would be so.
 
     SpecError `input_too_short`: shorter than the shortest prompt that can be made, chat template and common prefix
-    included (those of a workload are sent as short as they can be made); `context_too_short`: input and output do not
-    fit the model's context.
+    included (those of a workload are sent as short as they can be made); `context_too_short`: what a conversation has
+    come to at its end, or a single input and output, does not fit the model's context.
     """
-    random = Random(0)  # noqa: S311 - a sample, not a secret
-    pairs = [(inputs.sample(random), outputs.sample(random)) for _ in range(_TRIED)]
-    short = [asked for asked, _ in pairs if asked < least]
-    if len(short) > _TOO_MANY * _TRIED and spec.prompts.workload is None:
-        raise SpecError("input_too_short", asked=min(short), least=least)
-    if context_tokens is not None:
-        long = [asked + answered for asked, answered in pairs if asked + answered > context_tokens]
-        if len(long) > _TOO_MANY * _TRIED:
-            raise SpecError("context_too_short", asked=max(long), context=context_tokens)
+    for kind, maker in zip(mix, made_by, strict=True):
+        random = Random(0)  # noqa: S311 - a sample, not a secret
+        talks = [_lengths(kind, random) for _ in range(_TRIED)]
+        short = [talk[0][0] for talk in talks if talk[0][0] < maker.least]
+        if len(short) > _TOO_MANY * _TRIED and spec.prompts.workload is None:
+            raise SpecError("input_too_short", asked=min(short), least=maker.least)
+        _refuse_too_long([sum(map(sum, talk)) for talk in talks], context_tokens)
+
+
+def _refuse_too_long(totals: list[int], context_tokens: int | None) -> None:
+    long = [] if context_tokens is None else [total for total in totals if total > context_tokens]
+    if len(long) > _TOO_MANY * len(totals):
+        raise SpecError("context_too_short", asked=max(long), context=context_tokens)
+
+
+def _lengths(kind: Kind, random: Random) -> list[tuple[int, int]]:
+    """(said, answered) of each turn of a conversation."""
+    turns = kind.turns.sample(random)
+    return [(kind.inputs.sample(random), kind.outputs.sample(random)) for _ in range(turns)]
 
 
 def head(*, host: str, target: str, method: str = "POST", headers: Headers = (), stream: bool = True) -> bytes:

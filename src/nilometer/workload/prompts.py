@@ -17,15 +17,23 @@ class Maker:
     """Makes the prompts of one run. Same ruler, seed, salt and index: same prompt.
 
     `salt` tells runs apart, so that a repeated run does not find its own prompts in the server's prefix cache. Not
-    `unique`: prompts of one length are all the same, in every run. The first `shared_tokens` are common to all prompts.
+    `unique`: prompts of one length are all the same, in every run. The first `shared_tokens` are common to all prompts
+    that begin with them. `name` tells apart what one run mixes.
     """
 
     def __init__(
-        self, ruler: Ruler, *, seed: int = 0, salt: str = "", unique: bool = True, shared_tokens: int = 0
+        self,
+        ruler: Ruler,
+        *,
+        seed: int = 0,
+        salt: str = "",
+        unique: bool = True,
+        shared_tokens: int = 0,
+        name: str = "",
     ) -> None:
         self._ruler = ruler
         self._unique = unique
-        self._name = f"{seed}/{salt if unique else ''}"
+        self._name = f"{seed}/{salt if unique else ''}" + (f"/{name}" if name else "")
         order = self._random("openings")
         self._starts = order.sample(ruler.starts, len(ruler.starts))
         self._words = order.sample(ruler.words, len(ruler.words))
@@ -46,12 +54,16 @@ class Maker:
         starts = 1 if self._shared else len(self._starts)
         return starts * int(len(self._words) ** OPENING_WORDS)
 
-    def text(self, tokens: int, index: int) -> str:
-        """Prompt number `index`, of `tokens` tokens as the server counts them; `least` where fewer are asked."""
+    def text(self, tokens: int, index: int, *, shared: bool = True) -> str:
+        """Prompt number `index`, of `tokens` tokens as the server counts them; the shortest where fewer are asked.
+
+        `shared`: it begins with the common prefix, where there is one.
+        """
         number = index if self._unique else 0
         random = self._random(str(number))
-        planned = self._ruler.planned(max(tokens, self.least))
-        if not self._shared:
+        shared = shared and bool(self._shared)
+        planned = self._ruler.planned(max(tokens, self.least if shared else self._ruler.least))
+        if not shared:
             return self._whole(planned, number + self._offset, random)
         rest = self._body(planned - self._shared_tokens, self._opening(number + self._offset), random)
         return f"{self._shared} {rest}"

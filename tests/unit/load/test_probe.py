@@ -16,6 +16,7 @@ from nilometer.net.fetch import Response
 from nilometer.wire.dialects import DIALECTS
 from nilometer.workload import corpus, lengths
 from nilometer.workload.plan import calls
+from nilometer.workload.scenarios import kinds
 
 
 def spec(**more: Any) -> Spec:
@@ -336,7 +337,8 @@ def test_more_than_the_model_holds_is_refused_before_it_is_tried() -> None:
 def test_empirical_lengths_are_handed_in() -> None:
     asked = spec(prompts=Prompts(input_tokens="empirical:f", output_tokens="empirical:g"))
     seen = lengths.parse("empirical:f", values=[100, 300])
-    found = probed(Target(decode_ms=10.0, prefill_ms=0.0), asked, input_tokens=seen, output_tokens=seen)
+    mix = kinds(asked.prompts, lambda text: seen if text.startswith("empirical") else lengths.parse(text))
+    found = probed(Target(decode_ms=10.0, prefill_ms=0.0), asked, mix=mix)
     assert found.mean_e2e_s == pytest.approx(2.0, rel=0.01)
 
 

@@ -190,8 +190,7 @@ def test_a_target_that_refuses_connections_leaves_slots_idle() -> None:
 def test_think_time_is_not_idle() -> None:
     turns = [stream(i * 2.0, due_ns=at(i * 2.0 - 0.0001)) for i in range(15)]
     made, why = seen_by(turns)
-    assert made.achieved_over_asked is not None
-    assert made.achieved_over_asked < 0.7
+    assert made.achieved_over_asked is None
     assert why == []
 
 

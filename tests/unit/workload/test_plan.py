@@ -13,6 +13,7 @@ from nilometer.core.record import Call
 from nilometer.core.spec import Load, Prompts, Spec
 from nilometer.workload import lengths, plan, ruler
 from nilometer.workload.ruler import CHEAP, Ruler
+from nilometer.workload.scenarios import kinds
 
 COUNT = Counting(toy.pieces, template=11)
 
@@ -116,7 +117,8 @@ def test_calls_are_made_one_at_a_time_and_end_only_at_a_limit(made: Ruler) -> No
 def test_lengths_that_were_read_from_a_file_are_handed_in(made: Ruler) -> None:
     asked = spec(input_tokens="empirical:lens.txt")
     seen = lengths.parse("empirical:lens.txt", values=[77])
-    call = next(plan.calls(asked, made, body=body, host="h", target="/", input_tokens=seen))
+    mix = kinds(asked.prompts, lambda text: seen if text.startswith("empirical") else lengths.parse(text))
+    call = next(plan.calls(asked, made, body=body, host="h", target="/", mix=mix))
     assert call.asked_input == 77
 
 

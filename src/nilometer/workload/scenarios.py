@@ -1,0 +1,165 @@
+"""The kinds of requests that a made-up load mixes, and the conversations drawn from them. Pure.
+
+Without a mix there is one kind, nameless, as the prompts of the spec say. What is drawn depends on the seed alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from random import Random
+from typing import NamedTuple
+
+from ..core.errors import SpecError
+from ..core.spec import Prompts
+from . import lengths, think
+from .lengths import Distribution, Fixed, Mixture
+from .prompts import Maker
+from .ruler import Ruler
+from .think import Think
+
+Read = Callable[[str], Distribution]
+"""The lengths that words name."""
+
+
+class Kind(NamedTuple):
+    """One scenario, resolved. `name` is None for the load without a mix."""
+
+    name: str | None
+    weight: float
+    inputs: Distribution
+    outputs: Distribution
+    turns: Distribution
+    think: Think
+    think_mean_s: float
+    shared_tokens: int
+    shared_share: float
+
+    @property
+    def requests(self) -> float:
+        """Requests that it brings for one conversation of the whole mix, up to the sum of weights."""
+        return self.weight * self.turns.mean()
+
+
+class Said(NamedTuple):
+    """One turn of a conversation: the user's words; `think_s` before it, 0 before the first."""
+
+    prompt: str
+    input_tokens: int
+    output_tokens: int
+    think_s: float
+
+
+class Conversation(NamedTuple):
+    """The turns of one user, in order; most often one."""
+
+    scenario: str | None
+    turns: list[Said]
+
+
+def kinds(prompts: Prompts, read: Read = lengths.parse) -> tuple[Kind, ...]:
+    """What the spec mixes. `read` must know the files of empirical lengths, where there are any.
+
+    Refuses what `read` and `think.parse` refuse; `scenario_twice` two of one name.
+    """
+    if not prompts.scenarios:
+        return (_kind(prompts, None, read),)
+    names = [scenario.name for scenario in prompts.scenarios]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise SpecError("scenario_twice", name=twice)
+    return tuple(_kind(prompts, place, read) for place in range(len(names)))
+
+
+def _kind(prompts: Prompts, place: int | None, read: Read) -> Kind:
+    own = None if place is None else prompts.scenarios[place]
+
+    def of(name: str) -> object:
+        value = None if own is None else getattr(own, name)
+        return getattr(prompts, name) if value is None else value
+
+    thinking = str(of("think_s"))
+    return Kind(
+        name=None if own is None else own.name,
+        weight=1.0 if own is None else own.weight,
+        inputs=read(str(of("input_tokens"))),
+        outputs=read(str(of("output_tokens"))),
+        turns=read(str(of("turns"))),
+        think=think.parse(thinking),
+        think_mean_s=think.mean_s(thinking),
+        shared_tokens=int(of("shared_prefix_tokens")),  # type: ignore[call-overload]
+        shared_share=float(of("shared_prefix_share")),  # type: ignore[arg-type]
+    )
+
+
+def of_rows(mix: Sequence[Kind], inputs: Distribution, outputs: Distribution) -> tuple[Kind, ...]:
+    """The kind that the rows of a workload are, with their lengths; slug `scenarios_with_workload` beside a mix."""
+    if len(mix) > 1 or mix[0].name is not None or mix[0].turns.bounds()[1] > 1:
+        raise SpecError("scenarios_with_workload")
+    return (mix[0]._replace(inputs=inputs, outputs=outputs, turns=Fixed(1)),)
+
+
+def inputs_of(mix: Sequence[Kind]) -> Distribution:
+    """The lengths of what a user says in one turn, over all kinds."""
+    return _mixed(mix, [kind.inputs for kind in mix])
+
+
+def outputs_of(mix: Sequence[Kind]) -> Distribution:
+    """The lengths of answers over all kinds."""
+    return _mixed(mix, [kind.outputs for kind in mix])
+
+
+def _mixed(mix: Sequence[Kind], parts: list[Distribution]) -> Distribution:
+    return parts[0] if len(parts) == 1 else Mixture(tuple(parts), tuple(kind.requests for kind in mix))
+
+
+def mean_prompt_tokens(mix: Sequence[Kind]) -> float:
+    """Expected tokens of a whole prompt, history included: turn k of n repeats k - 1 questions and answers."""
+    total = sum(kind.requests for kind in mix)
+    return sum(kind.requests * _prompt_tokens(kind) for kind in mix) / total
+
+
+def _prompt_tokens(kind: Kind) -> float:
+    said, answered, turns = kind.inputs.mean(), kind.outputs.mean(), kind.turns.mean()
+    return said + (turns - 1) / 2 * (said + answered)
+
+
+def mean_think_s(mix: Sequence[Kind]) -> float:
+    """Expected think time per request: none before the first turn of a conversation."""
+    total = sum(kind.requests for kind in mix)
+    return sum(kind.weight * (kind.turns.mean() - 1) * kind.think_mean_s for kind in mix) / total
+
+
+def makers(mix: Sequence[Kind], prompts: Prompts, ruler: Ruler, salt: str) -> list[Maker]:
+    """What makes the prompts of each kind; the common prefix of each is its own."""
+    return [
+        Maker(
+            ruler,
+            seed=prompts.seed,
+            salt=salt,
+            unique=prompts.unique,
+            shared_tokens=kind.shared_tokens,
+            name=kind.name or "",
+        )
+        for kind in mix
+    ]
+
+
+def conversations(
+    mix: Sequence[Kind], made_by: Sequence[Maker], drawn: Callable[[str], Random]
+) -> Iterator[Conversation]:
+    """Endless. `drawn` gives the generator of each purpose: one for what each draw decides, so none moves another."""
+    pick, turns, thinking, hit = (drawn(purpose) for purpose in ("scenario", "turns", "think", "prefix"))
+    inputs, outputs = drawn("input"), drawn("output")
+    weights = [kind.weight for kind in mix]
+    number = 0
+    while True:
+        place = pick.choices(range(len(mix)), weights)[0] if len(mix) > 1 else 0
+        kind, maker = mix[place], made_by[place]
+        shared = kind.shared_share >= 1 or hit.random() < kind.shared_share
+        said = []
+        for turn in range(kind.turns.sample(turns)):
+            tokens, answered = kind.inputs.sample(inputs), kind.outputs.sample(outputs)
+            prompt = maker.text(tokens, number, shared=shared and turn == 0)
+            said.append(Said(prompt, tokens, answered, kind.think(thinking) if turn else 0.0))
+            number += 1
+        yield Conversation(kind.name, said)

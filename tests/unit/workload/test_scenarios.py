@@ -1,0 +1,117 @@
+"""What a mix draws, held against shares and lengths that were stated."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import islice
+from random import Random
+from statistics import fmean
+
+import pytest
+from tests.unit.workload import toy
+
+from nilometer.core.errors import SpecError
+from nilometer.core.spec import Prompts, Scenario
+from nilometer.workload import ruler, scenarios
+from nilometer.workload.lengths import Fixed
+from nilometer.workload.ruler import CHEAP, Ruler
+from nilometer.workload.scenarios import Conversation
+
+CHAT = Scenario(name="chat", weight=7, input_tokens="40", output_tokens="20", turns="3", think_s="2")
+SUMMARISE = Scenario(name="summarise", weight=2, input_tokens="200", output_tokens="30")
+CODE = Scenario(name="code", weight=1, input_tokens="60", output_tokens="100")
+MIX = Prompts(scenarios=(CHAT, SUMMARISE, CODE))
+
+
+@pytest.fixture(scope="module")
+def made() -> Ruler:
+    return ruler.measure(toy.Counting(toy.pieces), toy.text(), 4000, CHEAP, "server_tokenizer")
+
+
+def talked(prompts: Prompts, made: Ruler, n: int) -> list[Conversation]:
+    mix = scenarios.kinds(prompts)
+    by = scenarios.makers(mix, prompts, made, "run")
+    endless = scenarios.conversations(mix, by, lambda purpose: Random(f"{prompts.seed}/{purpose}"))
+    return list(islice(endless, n))
+
+
+def test_scenarios_come_as_often_as_their_weights_say(made: Ruler) -> None:
+    seen = Counter(talk.scenario for talk in talked(MIX, made, 3000))
+    assert seen["chat"] / 3000 == pytest.approx(0.7, abs=0.03)
+    assert seen["summarise"] / 3000 == pytest.approx(0.2, abs=0.03)
+    assert seen["code"] / 3000 == pytest.approx(0.1, abs=0.03)
+
+
+def test_each_scenario_has_its_own_lengths_turns_and_think_time(made: Ruler) -> None:
+    for talk in talked(MIX, made, 60):
+        told = {"chat": (3, 40, 20), "summarise": (1, 200, 30), "code": (1, 60, 100)}[talk.scenario or ""]
+        assert len(talk.turns) == told[0]
+        assert {(turn.input_tokens, turn.output_tokens) for turn in talk.turns} == {told[1:]}
+        assert all(toy.pieces(turn.prompt) == told[1] for turn in talk.turns)
+        assert [turn.think_s for turn in talk.turns] == [0.0, 2.0, 2.0][: told[0]]
+
+
+def test_what_a_scenario_leaves_out_is_as_the_prompts_have_it() -> None:
+    (kind,) = scenarios.kinds(Prompts(input_tokens="77", turns="2", scenarios=(Scenario(name="only"),)))
+    assert kind.inputs == Fixed(77)
+    assert kind.turns == Fixed(2)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.25, 0.8, 1.0])
+def test_the_common_prefix_is_hit_in_the_stated_share(made: Ruler, share: float) -> None:
+    prompts = Prompts(input_tokens="120", shared_prefix_tokens=60, shared_prefix_share=share)
+    said = [talk.turns[0].prompt for talk in talked(prompts, made, 400)]
+    _, often = Counter(prompt[:80] for prompt in said).most_common(1)[0]
+    hits = often if often > 1 else 0
+    assert hits / 400 == pytest.approx(share, abs=0.07)
+    assert all(toy.pieces(prompt) == 120 for prompt in said)
+
+
+def test_two_scenarios_do_not_share_their_prefixes(made: Ruler) -> None:
+    both = tuple(Scenario(name=name, shared_prefix_tokens=60) for name in ("a", "b"))
+    seen = {talk.scenario: talk.turns[0].prompt[:60] for talk in talked(Prompts(scenarios=both), made, 30)}
+    assert seen["a"] != seen["b"]
+
+
+def test_the_prefix_begins_a_conversation_and_not_its_later_turns(made: Ruler) -> None:
+    prompts = Prompts(input_tokens="120", shared_prefix_tokens=60, turns="3")
+    talks = talked(prompts, made, 10)
+    openings = {talk.turns[0].prompt[:80] for talk in talks}
+    assert len(openings) == 1
+    assert not any(turn.prompt[:80] in openings for talk in talks for turn in talk.turns[1:])
+
+
+def test_more_turns_move_no_length_of_a_first_turn(made: Ruler) -> None:
+    plain = Prompts(input_tokens="uniform:50,90")
+    talks = talked(plain, made, 20)
+    assert [turn.input_tokens for turn in talks[0].turns] == [talks[0].turns[0].input_tokens]
+    assert talks == talked(plain, made, 20)
+
+
+def test_means_count_the_history_that_is_sent_again() -> None:
+    # three turns: 40, 40 + (40 + 20), 40 + 2 (40 + 20) = 300 tokens in three requests
+    (chat,) = scenarios.kinds(Prompts(scenarios=(CHAT,)))
+    assert scenarios.mean_prompt_tokens([chat]) == pytest.approx(100)
+    # of 24 requests 21 are chat's (7 x 3), 2 summarise, 1 code; chat thinks 2 s before two of three turns
+    mix = scenarios.kinds(MIX)
+    assert scenarios.mean_prompt_tokens(mix) == pytest.approx((21 * 100 + 2 * 200 + 60) / 24)
+    assert scenarios.mean_think_s(mix) == pytest.approx(14 * 2 / 24)
+    assert scenarios.outputs_of(mix).mean() == pytest.approx((21 * 20 + 2 * 30 + 100) / 24)
+
+
+def test_a_mixture_draws_its_parts_as_often_as_requests_come(made: Ruler) -> None:
+    lengths = [turn.output_tokens for talk in talked(MIX, made, 2000) for turn in talk.turns]
+    assert fmean(lengths) == pytest.approx(scenarios.outputs_of(scenarios.kinds(MIX)).mean(), rel=0.05)
+
+
+def test_two_scenarios_of_one_name_are_refused() -> None:
+    with pytest.raises(SpecError) as caught:
+        scenarios.kinds(Prompts(scenarios=(CHAT, CHAT)))
+    assert caught.value.slug == "scenario_twice"
+
+
+@pytest.mark.parametrize("prompts", [MIX, Prompts(turns="2"), Prompts(scenarios=(SUMMARISE,))])
+def test_rows_of_a_workload_go_with_no_mix(prompts: Prompts) -> None:
+    with pytest.raises(SpecError) as caught:
+        scenarios.of_rows(scenarios.kinds(prompts), Fixed(5), Fixed(6))
+    assert caught.value.slug == "scenarios_with_workload"
