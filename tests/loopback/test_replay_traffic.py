@@ -112,7 +112,8 @@ def test_like_asks_the_same_workload_and_no_other(env: Env, mock: Mock, trace: P
     ("words", "told"),
     [
         (("--replay", "FILE", "--rate", "3"), "exclude"),
-        (("--replay", "FILE", "--workload", "FILE"), "replay_twice"),
+        (("--replay", "FILE", "--workload", "FILE"), "workload_twice"),
+        (("--prompts", "FILE", "--workload", "FILE"), "workload_twice"),
         (("--replay", "FILE", "--requests", "3"), "replay_by_count"),
         (("--arrivals", "recorded"), "replay_without_workload"),
         (("--workload", "/nowhere.toml"), "/nowhere.toml"),
@@ -133,3 +134,17 @@ def test_rows_without_times_cannot_be_replayed(env: Env, mock: Mock, tmp_path: P
     assert nilo(env, "workload", "make", str(tmp_path / "p.txt"), "-o", str(made)).returncode == 0
     done = nilo(env, "measure", mock.url, "--replay", str(made))
     assert (done.returncode, "replay_without_stamps" in done.stderr) == (2, True), done.stderr
+
+
+def test_prompts_of_a_file_are_asked_as_they_stand(env: Env, mock: Mock, tmp_path: Path) -> None:
+    (tmp_path / "questions").write_text("What feeds a weir?\nWho reads the nilometer at Roda, and when?\n")
+    out = tmp_path / "r.jsonl"
+    done = nilo(
+        env, "measure", mock.url, "--prompts", str(tmp_path / "questions"), "--output-tokens", "3", "--requests", "4",
+        *QUIET, "--records", str(out),
+    )  # fmt: skip
+    assert done.returncode in (0, 4), done.stderr
+    got = [(record["prompt_tokens"], record["output_tokens"]) for record in records(out)]
+    assert got[0] != got[1]
+    assert got == got[:2] * 2
+    assert {answered for _, answered in got} == {3}

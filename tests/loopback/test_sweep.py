@@ -110,6 +110,26 @@ def test_an_interrupted_sweep_is_gone_on_with(env: Env, four: Mock) -> None:
     assert levels(json.loads(shown.stdout)) == [1, 2, 3]
 
 
+def test_a_sweep_is_gone_on_with_as_it_was_begun(env: Env, four: Mock) -> None:
+    code, begun, said = swept(env, four.url, *SHORT, "--levels", "1")
+    assert code == 0, said
+    for changed, key in (
+        (("--rate", "3", "--levels", "3"), "load.rate_per_s"),
+        (("--output-tokens", "64", "--levels", "2"), "prompts.output_tokens"),
+        (("--slo", "chat", "--levels", "2"), "slo"),
+    ):
+        code, _, said = swept(env, four.url, "--resume", begun["group"], *changed)
+        assert (code, key in said, "resume_changed" in said) == (2, True, True), said
+    code, group, said = swept(env, four.url, "--resume", begun["group"], *SHORT, "--levels", "2", "--label", "by=hand")
+    assert (code, levels(group)) == (0, [1, 2]), said
+
+
+def test_a_curve_without_an_admissible_level_is_no_answer(env: Env, four: Mock) -> None:
+    code, group, said = swept(env, four.url, *SHORT, "--rate", "0.001", "--levels", "0.001", "--arrivals", "poisson")
+    assert [run["verdict"] for run in group["runs"]] == ["inadmissible"], said
+    assert code == 4
+
+
 def test_a_budget_of_time_is_kept(env: Env, four: Mock) -> None:
     begun_s = time.monotonic()
     done = nilo(env, "sweep", four.url, *SHORT, "--budget", "6s", "--slo", "ttft_p95<=150ms", timeout=60)
@@ -130,6 +150,8 @@ def test_a_budget_of_time_is_kept(env: Env, four: Mock) -> None:
         (("URL", "--most", "0"), 2, "sweep_most"),
         (("URL", "-c", "8", "--most", "4"), 2, "sweep_most"),
         (("URL", "--most", "nan"), 2, "sweep_most"),
+        (("URL", "--most", "100001"), 2, "sweep_most"),
+        (("URL", "--levels", "200000"), 2, "levels_invalid"),
         (("URL", "--budget", "1s"), 2, "sweep_budget"),
         (("URL", "--slo", "speed<=1"), 2, "speed"),
         (("URL", "--resume", "nosuch"), 2, "nosuch"),

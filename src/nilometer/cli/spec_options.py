@@ -84,6 +84,7 @@ _OPTIONS = (
     ),
     click.option("--speed", type=click.FloatRange(min=0, min_open=True), help="Replay so many times as fast."),
     click.option("--workload", metavar="FILE", help="Ask what a workload file holds (`nilo workload`), in its order."),
+    click.option("--prompts", metavar="FILE", help="Ask the texts of a file: a prompt a line, or any data set or log."),
     click.option(
         "--input-tokens",
         metavar="D",
@@ -155,7 +156,7 @@ def told_otherwise(command: Command, **helps: str | None) -> Command:
 
 def resolve(target: str, given: dict[str, Any], base: Spec | None = None) -> Spec:
     """The frozen Spec of `target` (an address, or a TOML file) and the options given; `base` is what --like repeats."""
-    given = _with_replay(given)
+    given = _with_workload(given)
     if base is None and target.endswith(".toml"):
         base = _read(target)
     tree: dict[str, Any] = to_tree(base) if base is not None else {"target": target}
@@ -186,13 +187,15 @@ def _take_protocol(tree: dict[str, Any], *, anew: bool) -> None:
     tree["protocol"] = protocol
 
 
-def _with_replay(given: dict[str, Any]) -> dict[str, Any]:
-    """--replay is a workload with its own arrivals. Slug `replay_twice` beside another workload."""
-    if not given.get("replay"):
+def _with_workload(given: dict[str, Any]) -> dict[str, Any]:
+    """--replay is a workload with its own arrivals, --prompts one of texts. Slug `workload_twice`: more than one."""
+    named = [option for option in ("workload", "prompts", "replay") if given.get(option)]
+    if len(named) > 1:
+        raise SpecError("workload_twice")
+    if not named:
         return given
-    if given.get("workload"):
-        raise SpecError("replay_twice")
-    return {**given, "workload": given["replay"], "arrivals": given.get("arrivals") or RECORDED}
+    asked = {**given, "workload": given[named[0]]}
+    return {**asked, "arrivals": given.get("arrivals") or RECORDED} if named == ["replay"] else asked
 
 
 def _refuse_masked(spec: Spec) -> None:

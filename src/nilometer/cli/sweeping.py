@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from nilometer.core.errors import SpecError
 from nilometer.core.group import Group
 from nilometer.core.run import Run, new_id
-from nilometer.core.spec import Spec, to_toml, without_secrets
+from nilometer.core.spec import Spec, to_toml, to_tree, without_secrets
 from nilometer.experiment.ladder import Search
 from nilometer.experiment.sweep import Plan, Swept, sweep
 from nilometer.metrics import slo
@@ -30,19 +29,25 @@ if TYPE_CHECKING:
 WARMUP_S, DURATION_S = 15.0, 45.0
 """Of each level, unless said: a curve of eight levels in ten minutes."""
 MOST = 256.0
+MOST_IN_FLIGHT, MOST_RATE = 100_000.0, 1e6
+"""The greatest loads that a spec takes."""
+_OF_NO_CURVE = ("labels", "http", "timeouts")
+_OF_A_LEVEL = ("concurrency", "rate_per_s", "workers")
 
 
 def run_sweep(target: str | None, session: Session, given: dict[str, Any]) -> int:
     """Measure the curve; returns the exit code of the contract."""
     with ExitStack() as stack:
         archive = None if given["no_archive"] else stack.enter_context(open_archive_of(session))
-        group, done = _resumed(given["resume"], archive, given)
+        group, before = _resumed(given["resume"], archive, given)
         if target is None or not target.endswith(".toml"):
             given = _with_short_levels(given)
         found = stack.enter_context(found_target(target, session, given, archive))
+        _refuse_other_conditions(found.spec, before)
         plan = plan_of(found.spec, given)
         stop = stack.enter_context(interrupts())
         group = group or _new_group(found.spec)
+        done = [run for run in before if not run.phases.interrupted]
         swept = _sweep(found, plan, group, done, session, archive, stop)
     _show(swept, group, session, archived=archive is not None)
     return exit_code(swept, session)
@@ -57,11 +62,12 @@ def plan_of(spec: Spec, given: dict[str, Any]) -> Plan:
     first = load.rate_per_s if load.is_open else float(load.concurrency or 1)
     assert first is not None  # noqa: S101 - an open load that does not vary has a rate
     levels = given["levels"]
-    if levels and not load.is_open and any(level != round(level) for level in levels):
-        raise SpecError("levels_invalid", text=",".join(f"{level:g}" for level in levels))
-    most = given["most"] if given["most"] is not None else MOST * first
-    if not first <= most < math.inf:
-        raise SpecError("sweep_most", most=most, first=first)
+    ceiling = MOST_RATE if load.is_open else MOST_IN_FLIGHT
+    if levels and not load.is_open and any(level != round(level) or level > ceiling for level in levels):
+        raise SpecError("levels_invalid", text=",".join(f"{level:g}" for level in levels), most=int(ceiling))
+    most = given["most"] if given["most"] is not None else min(MOST * first, ceiling)
+    if not first <= most <= ceiling:
+        raise SpecError("sweep_most", most=most, first=first, ceiling=int(ceiling))
     if given["budget"] is not None and given["budget"] < load.warmup_s + load.duration_s:
         raise SpecError("sweep_budget", budget=given["budget"], level=load.warmup_s + load.duration_s)
     search = Search(first=first, most=most, whole=not load.is_open, by_slo=_has_border(spec))
@@ -96,7 +102,30 @@ def _resumed(ref: str | None, archive: Archive | None, given: dict[str, Any]) ->
         raise SpecError("resume_no_sweep", group=ref)
     runs = archive.find(group.id)
     given["like"] = given["like"] or runs[0].id
-    return group, [run for run in runs if not run.phases.interrupted]
+    return group, runs
+
+
+def _refuse_other_conditions(spec: Spec, before: Sequence[Run]) -> None:
+    """A curve is of one service under one load that only grows: slug `resume_changed` names what is not as it was."""
+    if not before:
+        return
+    now, then = _conditions(spec), _conditions(before[0].spec)
+    changed = sorted(key for key in now.keys() | then.keys() if now.get(key) != then.get(key))
+    if changed:
+        raise SpecError("resume_changed", keys=", ".join(changed))
+
+
+def _conditions(spec: Spec) -> dict[str, Any]:
+    """All that every level of a curve has in common, by the paths of the keys."""
+    tree = to_tree(without_secrets(spec))
+    flat = {"load.rate_per_s" if spec.load.is_open else "load.concurrency": True}
+    for section, value in tree.items():
+        for key, inner in value.items() if isinstance(value, dict) else ():
+            if section not in _OF_NO_CURVE and key not in _OF_A_LEVEL:
+                flat[f"{section}.{key}"] = inner
+        if not isinstance(value, dict):
+            flat[section] = value
+    return flat
 
 
 def _sweep(
@@ -124,7 +153,10 @@ def _sweep(
 
 
 def exit_code(swept: Swept, session: Session) -> int:
-    """130 cut short, 3 what the series met; 0 an answer; 1 no load keeps the SLO; 4, 5 where that could not be told."""
+    """130 cut short, 3 what the series met; 0 an answer; 1 no load keeps the SLO; 4, 5 where that could not be told.
+
+    Without an SLO the curve is the answer, if any of it is admissible.
+    """
     if swept.series.cut:
         return 130
     if swept.series.fault is not None:
@@ -132,7 +164,9 @@ def exit_code(swept: Swept, session: Session) -> int:
         return swept.series.fault.exit_code
     runs = swept.series.runs
     rungs = rungs_of(runs)
-    if not runs[0].spec.slo or greatest(rungs) is not None:
+    if not runs[0].spec.slo:
+        return 4 if all(run.verdict == "inadmissible" for run in runs) else 0
+    if greatest(rungs) is not None:
         return 0
     if any(run.summary.generator.verdict == "limited" for run in runs):
         return 4

@@ -19,7 +19,7 @@ from nilometer.load.probe import ProbeResult, Step, probe, unprobed
 from nilometer.load.probe_talk import apis
 from nilometer.net.endpoint import Endpoint, parse
 from nilometer.net.route import resolve
-from nilometer.sources.workload_file import read_workload
+from nilometer.sources.texts import read_asked
 from nilometer.wire.dialects import spoken
 from nilometer.workload import lengths
 from nilometer.workload.entry import Workload
@@ -140,10 +140,11 @@ def _masked(mask: Mask) -> Iterator[Mask]:
 
 
 def _workload(spec: Spec) -> Workload | None:
-    """The workload file of the spec. Refuses `workload_changed` where it is not the one that was measured before."""
+    """What the workload file of the spec asks, or its file of prompts. Refuses `workload_other` where it is not the one
+    that was measured before, and `workload_empty`."""
     if spec.prompts.workload is None:
         return None
-    workload = read_workload(Path(spec.prompts.workload))
+    workload = read_asked(Path(spec.prompts.workload))
     if spec.prompts.workload_sha256 not in (None, workload.hash):
         raise DataError("workload_other", file=spec.prompts.workload)
     if not workload.rows:

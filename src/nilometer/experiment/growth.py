@@ -30,6 +30,8 @@ class Growth:
         if not self._looks or self._looks[-1][0] < LEAST_S:
             return False
         third = len(self._looks) // 3
+        if not third:
+            return False  # few looks in a long time: this machine was held up
         first, last = self._looks[:third], self._looks[-third:]
         before, after = fmean(flight for _, flight, _ in first), fmean(flight for _, flight, _ in last)
         waited = [[ttft for _, _, ttft in part if ttft is not None] for part in (first, last)]

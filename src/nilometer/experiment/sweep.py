@@ -92,9 +92,9 @@ def sweep(
 
 
 def finished(runs: Sequence[Run]) -> list[Run]:
-    """The runs of a sweep without the levels that were cut short, but for those that nothing better is known of."""
-    whole = {run.level for run in runs if not run.phases.interrupted}
-    return [run for run in runs if not run.phases.interrupted or run.level not in whole]
+    """The runs of a sweep, one a level: the last that was whole, else the last that was cut short."""
+    best = {run.level: run for run in sorted(runs, key=lambda run: not run.phases.interrupted)}
+    return [run for run in runs if best[run.level] is run]
 
 
 def at_level(spec: Spec, level: float) -> Spec:
@@ -106,8 +106,8 @@ def at_level(spec: Spec, level: float) -> Spec:
 
 
 def level_name(level: float) -> str:
-    """`8`, `3.36`: four digits tell levels apart that are a tenth apart."""
-    return f"{level:.4g}"
+    """`8`, `3.36`, `12345`: as exact as anyone writes a load, as the curve is drawn over it."""
+    return f"{level:.10g}"
 
 
 def _next(plan: Plan, measured: Sequence[Run]) -> float | None:

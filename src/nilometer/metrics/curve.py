@@ -49,7 +49,8 @@ def rung_of(level: float, summary: Summary, bounds: Sequence[Bound], *, broken: 
     if summary.generator.verdict == "limited":
         met = None  # what was measured is the generator's
     made = summary.throughput
-    return Rung(level, met, _worst(held), made.output_tokens_per_s or made.requests_per_s)
+    known = made.requests_per_s if made.output_tokens_per_s is None else made.output_tokens_per_s
+    return Rung(level, met, _worst(held), known)
 
 
 def rungs_of(runs: Iterable[Run]) -> list[Rung]:

@@ -5,6 +5,7 @@ A format is named or it is recognised by what only it has; where two claim a fil
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -277,7 +278,10 @@ def mapped(the_map: Map) -> Format:
 
 
 def choose(path: Path, seen: Sniff, name: str | None = None, the_map: Map | None = None) -> Format:
-    """The format of the file. Refuses `format_unnamed`, `format_other`, `format_unknown`, `format_ambiguous`."""
+    """The format of the file. Refuses `format_unnamed`, `format_mapped`, `format_other`, `format_unknown`,
+    `format_ambiguous`."""
+    if the_map is not None and name is not None:
+        raise SpecError("format_mapped")
     if the_map is not None:
         return _fitting(path, seen, mapped(the_map))
     if name is not None and name not in NAMES:
@@ -298,4 +302,7 @@ def _fitting(path: Path, seen: Sniff, found: Format) -> Format:
     if seen.layout == "csv" and not set(seen.header) >= found.needs:
         missing = ", ".join(sorted(found.needs - set(seen.header)))
         raise DataError("format_other", file=str(path), format=found.name, detail=f"- {missing}")
+    twice = [name for name, n in Counter(seen.header).items() if n > 1 and name in (found.needs or seen.header)]
+    if twice and found.row is not str:
+        raise DataError("columns_twice", file=str(path), columns=", ".join(twice))
     return found

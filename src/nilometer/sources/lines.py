@@ -7,6 +7,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from stat import S_ISDIR, S_ISREG
 from typing import BinaryIO
 
 from nilometer.core.errors import DataError
@@ -39,8 +40,8 @@ class Stream:
         return self._raw.tell() / self._size
 
     def blocks(self) -> Iterator[bytes]:
-        """The unpacked bytes without a byte order mark. Refuses `file_unreadable`, `packed_broken`."""
-        with self._faults(), self.path.open("rb") as raw:
+        """The unpacked bytes without a byte order mark. Refuses `file_unreadable`, `file_piped`, `packed_broken`."""
+        with self._faults(), self._opened() as raw:
             self._raw = raw
             self._size = raw.seek(0, 2)
             raw.seek(0)
@@ -52,6 +53,12 @@ class Stream:
             while block:
                 yield block
                 block = file.read(BLOCK_BYTES)
+
+    def _opened(self) -> BinaryIO:
+        mode = self.path.stat().st_mode
+        if not S_ISREG(mode) and not S_ISDIR(mode):  # opening a pipe may wait for ever, and it could be read but once
+            raise DataError("file_piped", file=str(self.path))
+        return self.path.open("rb")
 
     def chunks(self) -> Iterator[bytes]:
         """Whole lines together, each ended by a line feed, the last one too. A line over the bound is cut short there:
@@ -81,8 +88,9 @@ class Stream:
         if not last.endswith(b"\n"):
             self.quirks["no_final_line_end"] = None
 
-    def lines(self) -> Iterator[tuple[int, bytes | None]]:
-        """(number from 1, line without its end); None for one over the bound. Blank lines are left out."""
+    def lines(self, *, blank: bool = False) -> Iterator[tuple[int, bytes | None]]:
+        """(number from 1, line without its end); None for one over the bound. Blank lines are left out, unless they
+        are part of what is read: `blank`."""
         number = 0
         for chunk in self.chunks():
             if not chunk:
@@ -95,8 +103,10 @@ class Stream:
                 number += 1
                 if line and not line.isspace():
                     yield number, line.rstrip(b"\r")
-                else:
-                    self.quirks["blank_lines"] = None
+                    continue
+                self.quirks["blank_lines"] = None
+                if blank:
+                    yield number, line.rstrip(b"\r")
 
     @contextmanager
     def _faults(self) -> Iterator[None]:

@@ -94,7 +94,7 @@ class Reading:
     def batches(self, only: frozenset[int] | None = None) -> Iterator[Batch]:
         """What can be used, in the order of the file; with `only` nothing but the rows that begin on these lines.
 
-        Refuses `file_unreadable`, `packed_broken`, and `format_other` where it holds no row of its format at all.
+        Refuses `file_unreadable`, `file_piped`, `packed_broken`.
         """
         self._clear()
         if self.format.columns is not None and only is None:
@@ -135,6 +135,8 @@ class Reading:
         yield from elements.split(_wrapped(self.stream.blocks()) if document else self.stream.blocks())
         if not elements.whole:
             self.trouble(elements.line, Broken("cut_off", ""))
+        if elements.more:
+            self.trouble(elements.line, Broken("json_broken", "more behind the end of the array"))
 
     def _csv_rows(self) -> Iterator[tuple[int, list[str]]]:
         """Rows of a CSV, over several lines where quotes say so; the first is the header, and left out."""
@@ -151,6 +153,8 @@ class Reading:
                 self.records += 1
                 self.trouble(source.first or source.line, Broken("columns_wrong", str(fault)))
                 rows = csv.reader(source, strict=True)
+                continue
+            if not "".join(cells).strip() and len(cells) < 2:
                 continue
             if headed:
                 yield source.first or source.line, cells
@@ -284,7 +288,7 @@ class _Decoded:
 
     def __init__(self, reading: Reading) -> None:
         self._reading = reading
-        self._lines = reading.stream.lines()
+        self._lines = reading.stream.lines(blank=True)  # in a quoted text they count
         self.first: int | None = None
         self.line = 0
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -37,7 +37,7 @@ def write_workload(path: Path, rows: Iterable[Row], **facts: Any) -> Head:
     parts = [data.with_name(data.name + ".part"), path.with_name(path.name + ".part")]
     try:
         with parts[0].open("wb") as file:
-            digest, number = _written(file.write, rows)
+            digest, number = encoded(file.write, rows)
         head = Head(nilometer_workload=FORMAT, name=path.stem, data=data.name, sha256=digest, rows=number, **facts)
         parts[1].write_text(tomli_w.dumps(_plain(head)), "utf-8")
         parts[0].replace(data)
@@ -51,7 +51,8 @@ def write_workload(path: Path, rows: Iterable[Row], **facts: Any) -> Head:
     return head
 
 
-def _written(write: Any, rows: Iterable[Row]) -> tuple[str, int]:
+def encoded(write: Callable[[bytes], object], rows: Iterable[Row]) -> tuple[str, int]:
+    """Hand the rows to `write` as the data file has them; (their hash, how many)."""
     digest = hashlib.sha256()
     held: list[Row] = []
     number = 0

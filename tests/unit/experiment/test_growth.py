@@ -36,3 +36,10 @@ def test_it_is_not_told_too_early_nor_without_a_ttft() -> None:
     assert not seen(5, lambda s: 100 * s, lambda s: 100 * s)
     assert not seen(20, lambda s: 10 + 10 * s, lambda _: None)
     assert not Growth().is_real()
+
+
+def test_a_machine_that_was_held_up_looked_too_seldom() -> None:
+    growth = Growth()
+    for at_s in (0.0, 60.0):
+        growth.look(at_s, 1 + at_s, 100 + 100 * at_s)
+        assert not growth.is_real()

@@ -52,6 +52,8 @@ def test_what_broke_down_broke_its_promise() -> None:
 
 def test_requests_stand_in_for_tokens() -> None:
     assert rung_of(4, borne(throughput=Throughput(requests_per_s=2.0)), []).throughput == 2.0
+    made = Throughput(output_tokens_per_s=0.0, requests_per_s=2.0)
+    assert rung_of(4, borne(throughput=made), []).throughput == 0, "never requests in a curve of tokens"
 
 
 def test_the_greatest_is_below_the_first_that_broke() -> None:

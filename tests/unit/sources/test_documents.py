@@ -45,6 +45,23 @@ def test_what_is_over_the_bound_ends_it(monkeypatch: pytest.MonkeyPatch) -> None
     assert found == [(1, b'{"a":1}'), (1, None)]
 
 
+@given(containers, st.sampled_from(["x", "]", "[1]", "\n\n{}"]), st.integers(1, 30))
+def test_what_stands_behind_the_array_is_told(array: list[Any], behind: str, size: int) -> None:
+    text = json.dumps(array).encode("utf-8", "surrogatepass")
+    for more, whole in ((True, text + b"\n" + behind.encode()), (False, text + b" \n")):
+        elements = Elements()
+        assert len(list(elements.split(_blocks(whole, size)))) == len(array)
+        assert (elements.whole, elements.more) == (True, more)
+        assert not more or elements.line == whole.rstrip().count(b"\n") + 1
+
+
+def test_a_long_string_is_looked_at_once() -> None:
+    whole = b'[{"a":"' + b'\\"' * (4 << 20) + b'"}]'
+    started = time.monotonic()
+    assert [len(piece or b"") for _, piece in Elements().split(_blocks(whole, 1 << 14))] == [len(whole) - 2]
+    assert time.monotonic() - started < 8
+
+
 def test_one_large_value_takes_no_longer_than_many_small_ones(tmp_path: Path) -> None:
     span = {
         "startTimeUnixNano": "1700000000000000000",

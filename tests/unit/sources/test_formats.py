@@ -9,12 +9,15 @@ import pytest
 from tests.unit.sources.files import EXAMPLES, Example, write, zstd_compress
 
 from nilometer.core.errors import NiloError
+from nilometer.sources import documents, lines
 from nilometer.sources.formats import FORMATS, NAMES
+from nilometer.sources.mapped import read_map
 from nilometer.sources.reading import Reading
 from nilometer.workload import estimate
 from nilometer.workload.entry import Entry
 
 NOW_NS = 1_790_000_000_000_000_000
+UTF16 = ("utf-16", "utf-16-le", "utf-16-be")
 
 
 def read(path: Path, name: str | None = None) -> tuple[Reading, list[Entry]]:
@@ -98,7 +101,7 @@ def test_a_trace_whose_unit_is_not_stated_is_not_guessed(tmp_path: Path) -> None
     assert read(path, "guidellm")[1][0].at_ns == 1_000_000_000_000
 
 
-@pytest.mark.parametrize("text", ["", " \n\n", "\ufeff"])
+@pytest.mark.parametrize("text", ["", " \n\n", "\ufeff", "[ ]\n"])
 def test_an_empty_file_is_refused(text: str, tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
     path.write_text(text, "utf-8")
@@ -112,13 +115,62 @@ def test_an_empty_file_is_refused(text: str, tmp_path: Path) -> None:
         ("x.csv", "a,b\n1,2\n"),
         ("x.log", "hello\n"),
         ("x.json", "[1, 2]"),
-        ("x.bin", "\0\1\2"),
     ],
 )
 def test_what_is_not_known_is_refused(name: str, text: str, tmp_path: Path) -> None:
     path = tmp_path / name
     path.write_text(text)
     assert _refused(path) == "format_unknown"
+
+
+@pytest.mark.parametrize("name", ["x.txt", "x.jsonl", "x.csv", "x"])
+@pytest.mark.parametrize("data", [b"\0" * 99, *('{"prompt": "a"}\n'.encode(each) for each in UTF16)])
+def test_what_is_no_utf8_text_is_no_row_of_odd_signs(name: str, data: bytes, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_bytes(data)
+    assert _refused(path) == _refused(path, "text") == "file_no_text"
+
+
+@pytest.mark.parametrize(
+    ("header", "the_map"),
+    [
+        ("at,in,in,out\n1,2,3,4\n", "input_tokens=in"),
+        ("TIMESTAMP,ContextTokens,ContextTokens,GeneratedTokens\n2024-05-10 00:00:00+00:00,1,2,3\n", None),
+        ("prompt,prompt,output_tokens_count\na,b,3\n", None),
+    ],
+)
+def test_a_column_of_which_there_are_two_is_refused(header: str, the_map: str | None, tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text(header)
+    with pytest.raises(NiloError) as caught:
+        Reading(path, the_map=None if the_map is None else read_map(the_map))
+    assert caught.value.slug == "columns_twice"
+
+
+def test_two_columns_of_a_name_that_is_not_asked_for_do_no_harm(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text("note,in,note\na,7,b\n")
+    assert [batch.input_tokens.tolist() for batch in Reading(path, the_map=read_map("input_tokens=in")).batches()] == [
+        [7]
+    ]
+
+
+def test_a_map_and_a_name_contradict_each_other(tmp_path: Path) -> None:
+    with pytest.raises(NiloError) as caught:
+        Reading(write(tmp_path, "burstgpt"), name="burstgpt", the_map=read_map("input_tokens=Request tokens"))
+    assert caught.value.slug == "format_mapped"
+
+
+@pytest.mark.parametrize("name", ["x.jsonl", "x.json"])
+@pytest.mark.parametrize("start", [b'{"prompt":"', b'[{"prompt":"'])
+def test_a_first_row_over_the_bound_is_called_so(
+    name: str, start: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (lines, documents):
+        monkeypatch.setattr(module, "LINE_LIMIT_BYTES", 2 << 20)
+    path = tmp_path / name
+    path.write_bytes(start + b"x" * (5 << 20) + b'"}\n{"prompt":"a"}\n')
+    assert _refused(path) == "line_too_long"
 
 
 def test_a_file_of_another_format_than_named_is_refused(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,19 @@ def test_packing_is_told_by_its_first_bytes(pack: object, tmp_path: Path) -> Non
         with pytest.raises(DataError) as caught:
             _read(tmp_path, broken)
         assert caught.value.slug == "packed_broken"
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    held = os.open(path, os.O_RDWR)  # else a reader without the refusal would wait for ever
+    try:
+        for odd in (path, Path("/dev/zero")):
+            with pytest.raises(DataError) as caught:
+                next(Stream(odd).blocks())
+            assert caught.value.slug == "file_piped"
+    finally:
+        os.close(held)
 
 
 def test_a_line_over_the_bound_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

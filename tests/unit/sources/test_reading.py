@@ -140,6 +140,18 @@ def test_an_array_is_read_element_by_element(indent: int | None, tmp_path: Path)
     assert (len(columns(read)), read.problems) == (1999, [])
 
 
+def test_a_second_array_is_not_passed_over_in_silence(tmp_path: Path) -> None:
+    read = opened(tmp_path, '[{"prompt":"a"}]\n[{"prompt":"b"}]\n', "x.json")
+    assert len(columns(read)) == 1
+    assert [(problem.line, problem.slug) for problem in read.problems] == [(2, "json_broken")]
+
+
+def test_blank_lines_in_a_quoted_text_are_part_of_it(tmp_path: Path) -> None:
+    read = opened(tmp_path, 'prompt,output_tokens_count\n\n"one\n\n \ntwo",7\n\nthree,8\n', "x.csv")
+    texts = [entry.parts[0].text for batch in read.batches() for entry in batch.rows()]
+    assert (texts, read.problems) == (["one\n\n \ntwo", "three"], [])
+
+
 def test_an_array_that_ends_too_soon_is_told(tmp_path: Path) -> None:
     row = {"conversations": [{"from": "human", "value": "a"}, {"from": "gpt", "value": "b"}]}
     text = _array([row, row], None)

@@ -1,0 +1,58 @@
+"""What a file asks: a workload file as it is, the texts of any other source without a workload file between."""
+
+from __future__ import annotations
+
+from itertools import chain
+from pathlib import Path
+
+from nilometer.core.errors import DataError
+from nilometer.workload.entry import Entry, Head, Workload
+from nilometer.workload.privacy import rows as rows_of
+
+from .reading import Reading
+from .sniff import sniff
+from .workload_file import FORMAT, encoded, read_workload
+
+_STRUCTURED = (".csv", ".json", ".jsonl", ".gz", ".zst")
+
+
+def read_asked(path: Path) -> Workload:
+    """The requests of `path`, with the hash that `workload make --keep-text` gives the same rows.
+
+    Refuses as `read_workload` does; of other sources every row that cannot be read, and `prompts_without_text` one
+    that does not say what was asked.
+    """
+    if path.suffix == ".toml":
+        return read_workload(path)
+    reading = _opened(path)
+    entries: list[Entry] = list(chain.from_iterable(batch.rows() for batch in reading.batches()))
+    if reading.problems:
+        raise reading.problems[0].error(path)
+    silent = next((entry.line for entry in entries if not entry.parts), None)
+    if silent is not None:
+        raise DataError("prompts_without_text", file=str(path), line=silent)
+    first_ns = min((entry.at_ns for entry in entries if entry.at_ns is not None), default=None)
+    rows = tuple(map(rows_of("kept", first_ns), entries))
+    digest, number = encoded(len, rows)
+    head = Head(
+        nilometer_workload=FORMAT,
+        name=path.stem,
+        data=path.name,
+        sha256=digest,
+        source_format=reading.format.name,
+        rows=number,
+        text="kept",
+        source_skipped=dict(reading.skipped),
+        block_tokens=reading.format.block_tokens,
+    )
+    return Workload(head, rows)
+
+
+def _opened(path: Path) -> Reading:
+    """By its format; what has none and no structure in its name is text, a prompt a line."""
+    try:
+        return Reading(path)
+    except DataError as fault:
+        if fault.slug != "format_unknown" or path.suffix in _STRUCTURED or sniff(path).layout not in ("text", "csv"):
+            raise
+        return Reading(path, name="text")
