@@ -22,6 +22,7 @@ from nilometer.experiment import follow
 from nilometer.experiment.follow import Stop
 from nilometer.experiment.live import Live
 from nilometer.experiment.measure import measure
+from nilometer.experiment.orders import Foretold
 from nilometer.load import crew
 from nilometer.load.counters import Field
 from nilometer.load.order import Order
@@ -40,7 +41,7 @@ class Meanwhile:
     def probing(self, step: str) -> None:
         pass
 
-    def before(self, spec: Spec, *, api: str, now_wall_s: float, tokens: int | None = None) -> None:
+    def before(self, spec: Spec, *, api: str, now_wall_s: float, **foretold: Foretold | None) -> None:
         pass
 
     def update(self, live: Live) -> None:

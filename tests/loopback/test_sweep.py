@@ -72,6 +72,18 @@ def test_the_greatest_rate(env: Env, four: Mock) -> None:
     assert (found["lo"], found["hi"]) == (12, 60)
 
 
+def test_a_price_is_foretold_for_all_levels_and_told_of_each(env: Env, four: Mock) -> None:
+    """Open loop: (4 + 8) requests/s for 1.6 s, some 16 tokens in and 10 out each."""
+    options = ("--rate", "4", "--levels", "4,8", "--price", "in=1000,out=10000,currency=CNY")
+    code, group, said = swept(env, four.url, *SHORT, *options)
+    assert code == 0, said
+    assert "all levels: about 499 tokens, about 2.23 CNY" in said
+    for run in group["runs"]:
+        used = run["cost"]
+        assert used["spent"] == pytest.approx(used["prompt_tokens"] / 1e3 + used["output_tokens"] / 1e2)
+        assert run["spec"]["price"]["currency"] == "CNY"
+
+
 def test_levels_by_list_without_a_promise(env: Env, four: Mock) -> None:
     done = nilo(env, "sweep", four.url, *SHORT, "--levels", "8,1,4", timeout=60)
     assert done.returncode == 0, done.stderr

@@ -115,6 +115,20 @@ class Labels(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     extra: dict[str, str] = {}
 
 
+class Price(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the service costs, in one currency. No part of the condition: the same run may be priced anew."""
+
+    input_per_million: float | None = None
+    """A million prompt tokens."""
+    output_per_million: float | None = None
+    """A million output tokens."""
+    device_hour: float | None = None
+    """An hour of one device."""
+    devices: int | None = None
+    """Devices that serve; None = those that are seen to hold the server, else unknown."""
+    currency: str = "USD"
+
+
 class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One load test, whole."""
 
@@ -132,6 +146,7 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     timeouts: Timeouts = Timeouts()
     http: Http = Http()
     labels: Labels = Labels()
+    price: Price = Price()
 
 
 _BOUNDS: dict[str, tuple[float, float]] = {
@@ -153,6 +168,10 @@ _BOUNDS: dict[str, tuple[float, float]] = {
     "timeouts.first_s": (0, 1e9),
     "timeouts.idle_s": (0, 1e9),
     "timeouts.total_s": (0, 1e9),
+    "price.input_per_million": (0, 1e12),
+    "price.output_per_million": (0, 1e12),
+    "price.device_hour": (0, 1e12),
+    "price.devices": (1, 1e6),
 }
 """Least and greatest value that makes sense, where a number is given: beyond any use, within what can be reckoned."""
 

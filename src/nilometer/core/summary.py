@@ -102,6 +102,19 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
     source: str | None = None
 
 
+class Cost(msgspec.Struct, frozen=True, kw_only=True):
+    """What the whole run used, warm-up and drain included, and by the spec's price cost; the probe's are left out."""
+
+    prompt_tokens: int | None = None
+    output_tokens: int | None = None
+    """Of every request whose tokens are known, however it ended."""
+    uncounted: int = 0
+    """Requests that the server took and whose prompt tokens it did not tell, as of those that were cut."""
+    spent: float | None = None
+    tokens_per_currency: float | None = None
+    """Output tokens of the window for each unit of the currency that the window cost."""
+
+
 class Second(msgspec.Struct, frozen=True, kw_only=True):
     """One second of the timeline, from the end of the asked warm-up (warm-up seconds are negative)."""
 
@@ -124,5 +137,6 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     lengths: Lengths
     generator: Generator
     memory: Memory = Memory()
+    cost: Cost = Cost()
     server: dict[str, float | None] = {}
     timeline: list[Second] = []

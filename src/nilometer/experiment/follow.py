@@ -22,7 +22,7 @@ from nilometer.load.order import Go, StopReason
 from .approach import Approach
 from .growth import Growth
 from .live import Live, Observer
-from .orders import Share, orders
+from .orders import Foretold, Share, orders
 
 LOST_AFTER_NS = 10 * NS_PER_S
 """Nothing was heard of the target for so long, in `_LOST_TRIES` requests or more: it counts as lost."""
@@ -37,7 +37,15 @@ class Watch(Protocol):
 
     def probing(self, step: str) -> None: ...
 
-    def before(self, spec: Spec, *, api: str, now_wall_s: float, tokens: int | None = None) -> None: ...
+    def before(
+        self,
+        spec: Spec,
+        *,
+        api: str,
+        now_wall_s: float,
+        amount: Foretold | None = None,
+        in_all: Foretold | None = None,
+    ) -> None: ...
 
     def update(self, live: Live) -> None: ...
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from random import Random
 from typing import NamedTuple, TypeVar
@@ -29,7 +29,7 @@ from .approach import Approach, Headers, approach
 from .conclude import conclude
 from .filing import file_run, put_away
 from .follow import Stop, Watch, put_on
-from .orders import Share, tokens_foretold
+from .orders import Foretold, Share, foretold
 from .places import allow_sockets, journal_folder, shares
 
 Facts = TypeVar("Facts", EngineFacts, ModelFacts)
@@ -72,11 +72,13 @@ def measure(
     random: Random | None = None,
     take_records: Callable[[Iterator[Record]], None] | None = None,
     oversaturation_ends: bool = False,
+    still: Sequence[Spec] = (),
 ) -> Run:
     """Run one load test and file it. Raises TargetError and SpecError before anything was sent under load.
 
     `take_records` is handed all records once, in order of ending. The journals are put away when everything that was
     to be kept is kept; until then they hold the run, and an ArchiveError `run_not_archived` names them.
+    `still`: the tests that will follow in its series, to foretell what all will use.
     `oversaturation_ends`: an open loop whose requests pile up is not gone on with.
     """
     check(spec)
@@ -92,7 +94,13 @@ def measure(
     header = _header(run_id, way, environment, place)
     held = _open_journals(header, files)
     pid = behind.pid if behind else listening_pid(way.endpoint.host, way.endpoint.port)
-    watch.before(way.spec, api=way.api, now_wall_s=time.time(), tokens=_foretold(way))
+    watch.before(
+        way.spec,
+        api=way.api,
+        now_wall_s=time.time(),
+        amount=_foretold(way, [way.spec]),
+        in_all=_foretold(way, [way.spec, *still]) if still else None,
+    )
     with MemorySampler(pid) as memory, held:
         death = put_on(way, files, watch, stop, keep_text, oversaturation_ends)
         journals = [share.journal for share in files]
@@ -135,8 +143,8 @@ def _check_arrivals(spec: Spec) -> None:
         arrivals.pacer(load.arrivals, rate_per_s, Random(0))  # noqa: S311 - only looked at
 
 
-def _foretold(way: Approach) -> int | None:
-    return tokens_foretold(way.spec, way.mean_e2e_s, way.mean_input_tokens, way.mean_output_tokens, way.recorded_s)
+def _foretold(way: Approach, tests: Sequence[Spec]) -> Foretold | None:
+    return foretold(tests, way.mean_e2e_s, way.mean_input_tokens, way.mean_output_tokens, way.recorded_s)
 
 
 def _environment(way: Approach, behind: Behind | None) -> Environment:

@@ -73,6 +73,7 @@ def sweep(
             behind=behind,
             random=random,
             oversaturation_ends=True,
+            still=[at_level(spec, other) for other in _listed(plan, measured) if other != level],
         )
         measured.append(run)
         costs_s.append(monotonic() - at_s)
@@ -112,6 +113,11 @@ def level_name(level: float) -> str:
 
 def _next(plan: Plan, measured: Sequence[Run]) -> float | None:
     if plan.levels is not None:
-        names = {run.level for run in measured}
-        return next((level for level in plan.levels if level_name(level) not in names), None)
+        return next(iter(_listed(plan, measured)), None)
     return next_level(plan.search, rungs_of(measured))
+
+
+def _listed(plan: Plan, measured: Sequence[Run]) -> list[float]:
+    """The levels asked for by list that have not been measured."""
+    names = {run.level for run in measured}
+    return [level for level in plan.levels or () if level_name(level) not in names]

@@ -13,7 +13,7 @@ from nilometer.core.record import Record
 
 from . import request
 
-Scope = Literal["latency_ms", "throughput", "lengths", "generator", "memory"]
+Scope = Literal["latency_ms", "throughput", "lengths", "generator", "memory", "cost"]
 Better = Literal["lower", "higher"]
 PerRequest = Callable[[Record], float | None]
 
@@ -63,6 +63,11 @@ METRICS: tuple[Metric, ...] = (
     Metric("server_rss_peak_bytes", "memory", "bytes", "lower"),
     Metric("device_used_peak_bytes", "memory", "bytes", "lower"),
     Metric("kv_used_peak_ratio", "memory", "share", None),
+    Metric("prompt_tokens", "cost", "tokens", None),
+    Metric("output_tokens", "cost", "tokens", None),
+    Metric("uncounted", "cost", "requests", "lower"),
+    Metric("spent", "cost", "currency", "lower"),
+    Metric("tokens_per_currency", "cost", "tokens/currency", "higher"),
 )
 
 BY_NAME = {metric.name: metric for metric in METRICS}

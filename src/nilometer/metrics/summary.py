@@ -19,6 +19,7 @@ from nilometer.core.summary import Counts, Distribution, LatencyFrom, Length, Le
 from . import slo, window
 from .catalogue import METRICS
 from .collect import Seen, collect
+from .cost import cost
 from .generator import generator
 from .quantiles import Ints, distribution, percentile
 from .table import ERRORS, NONE, SOURCES, Mask, Table
@@ -45,16 +46,18 @@ def summarise(
     table = seen.table
     stretch = window.stretch_of(window.choose(rule, phases, table), table)
     counts = _counts(table, stretch.started, phases)
+    made = throughput(seen, stretch, slo.good_requests(bounds, table, stretch.started))
     return Summary(
         window=_window(stretch.span, rule.name, _steady(spec, table, stretch.measured), phases),
         requests=counts,
         run_requests=_counts(table, np.ones_like(stretch.started), phases),
         latency_from=_latency_from(table, stretch.measured, spec),
         latency_ms=_latencies(seen, stretch.measured, is_censored(counts)),
-        throughput=throughput(seen, stretch, slo.good_requests(bounds, table, stretch.started)),
+        throughput=made,
         lengths=_lengths(table, stretch.measured),
         generator=generator(seen, stretch, spec.load, phases, health),
         memory=memory or Memory(),
+        cost=cost(table, made, spec.price, phases, spec.price.devices),
         server=_server(table, stretch.measured),
         timeline=timeline(seen, phases),
     )

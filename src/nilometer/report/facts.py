@@ -34,6 +34,7 @@ def of(run: Run, words: Catalogue) -> list[Fact]:
         ("output", _output(summary.lengths, words)),
         ("generator", _generator(summary, words)),
         ("memory", _memory(summary, words)),
+        ("cost", _cost(run, words)),
     ]
     return [Fact(words.say(f"screen.fact.{name}"), value) for name, value in told if value is not None]
 
@@ -187,3 +188,22 @@ def _memory(summary: Summary, words: Catalogue) -> str | None:
     if memory.kv_used_peak_ratio is not None:
         parts.append(words.say("screen.memory.kv", share=memory.kv_used_peak_ratio))
     return words.say("screen.list_join").join(parts) or None
+
+
+def _cost(run: Run, words: Catalogue) -> str | None:
+    """What the run cost by its price, and what that buys; nothing without a price."""
+    price, used = run.spec.price, run.summary.cost
+    if used.spent is None:
+        return None
+    least = "at_least" if used.uncounted and price.device_hour is None else "spent"
+    told = words.say(
+        f"screen.cost.{least}",
+        cost=used.spent,
+        currency=price.currency,
+        into=used.prompt_tokens,
+        out=used.output_tokens,
+        n=used.uncounted,
+    )
+    if used.tokens_per_currency is None:
+        return told
+    return told + words.say("screen.cost.buys", n=used.tokens_per_currency, currency=price.currency)
