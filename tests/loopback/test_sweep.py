@@ -82,6 +82,20 @@ def test_a_price_is_foretold_for_all_levels_and_told_of_each(env: Env, four: Moc
         used = run["cost"]
         assert used["spent"] == pytest.approx(used["prompt_tokens"] / 1e3 + used["output_tokens"] / 1e2)
         assert run["spec"]["price"]["currency"] == "CNY"
+        assert used["tokens_per_currency"] < 100, "an output token alone costs a hundredth"
+        assert (run["efficiency"]["tokens_per_core_s"] or 0) > 0, "the mock is a process of this machine"
+
+
+def test_what_is_bought_has_a_column_where_it_is_known(env: Env, four: Mock) -> None:
+    options = ("--rate", "4", "--levels", "4,8")
+    plain = nilo(env, "sweep", four.url, *SHORT, *options)
+    priced = nilo(env, "sweep", four.url, *SHORT, *options, "--price", "devices=2,out=10000")
+    assert ("per USD" in plain.stdout, "per device" in plain.stdout, "per kWh" in plain.stdout) == (False,) * 3
+    assert ("per USD" in priced.stdout, "per device" in priced.stdout, "per core" in priced.stdout) == (
+        True,
+        True,
+        False,
+    )
 
 
 def test_levels_by_list_without_a_promise(env: Env, four: Mock) -> None:

@@ -115,6 +115,18 @@ class Cost(msgspec.Struct, frozen=True, kw_only=True):
     """Output tokens of the window for each unit of the currency that the window cost."""
 
 
+class Efficiency(msgspec.Struct, frozen=True, kw_only=True):
+    """Output tokens of the window for what served them."""
+
+    devices: int | None = None
+    tokens_per_device_s: float | None = None
+    tokens_per_core_s: float | None = None
+    """For each second of processor time of the server's processes, where no device serves."""
+    energy_kwh: float | None = None
+    """That of the devices over the window; the rest of the machine is not in it."""
+    tokens_per_kwh: float | None = None
+
+
 class Second(msgspec.Struct, frozen=True, kw_only=True):
     """One second of the timeline, from the end of the asked warm-up (warm-up seconds are negative)."""
 
@@ -138,5 +150,6 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     generator: Generator
     memory: Memory = Memory()
     cost: Cost = Cost()
+    efficiency: Efficiency = Efficiency()
     server: dict[str, float | None] = {}
     timeline: list[Second] = []

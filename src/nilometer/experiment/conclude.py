@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from nilometer.core.clock import NS_PER_S
-from nilometer.core.run import Damage, Health, Phases, Run
+from nilometer.core.run import Damage, Draw, Health, Phases, Run
 from nilometer.core.spec import Spec, from_tree
 from nilometer.core.summary import Memory
 from nilometer.load import journal
@@ -28,11 +28,12 @@ def conclude(
     *,
     death: str = KILLED,
     memory: Memory | None = None,
+    draw: Draw | None = None,
 ) -> Run:
     """The Run that these journals tell. `death` is why a worker left no trailer."""
     spec = from_tree(header.spec, "journal")
     phases, health = _ends(header, spec, journals, death)
-    summary = summarise(journal.records(journals), spec, phases, health, memory or Memory())
+    summary = summarise(journal.records(journals), spec, phases, health, memory, draw)
     template_tokens = header.environment.model.template_tokens
     verdict, judged = judge(summary, spec, phases, health, template_tokens=template_tokens)
     known = {finding.slug for finding in judged}

@@ -22,7 +22,7 @@ from nilometer.load.journal import Header
 from nilometer.metrics import slo, window
 from nilometer.telemetry.machine import read_client, read_machine
 from nilometer.telemetry.process import listening_pid
-from nilometer.telemetry.sampler import MemorySampler
+from nilometer.telemetry.sampler import Sampler
 from nilometer.workload import arrivals
 
 from .approach import Approach, Headers, approach
@@ -101,10 +101,10 @@ def measure(
         amount=_foretold(way, [way.spec]),
         in_all=_foretold(way, [way.spec, *still]) if still else None,
     )
-    with MemorySampler(pid) as memory, held:
+    with Sampler(pid) as sampler, held:
         death = put_on(way, files, watch, stop, keep_text, oversaturation_ends)
         journals = [share.journal for share in files]
-        run = conclude(header, journals, death=death, memory=memory.peaks())
+        run = conclude(header, journals, death=death, memory=sampler.peaks(), draw=sampler.drawn())
         if runs is not None:
             file_run(run, header.series, journals, runs)
         if take_records is not None:

@@ -13,7 +13,7 @@ from nilometer.core.record import Record
 
 from . import request
 
-Scope = Literal["latency_ms", "throughput", "lengths", "generator", "memory", "cost"]
+Scope = Literal["latency_ms", "throughput", "lengths", "generator", "memory", "cost", "efficiency"]
 Better = Literal["lower", "higher"]
 PerRequest = Callable[[Record], float | None]
 
@@ -68,6 +68,11 @@ METRICS: tuple[Metric, ...] = (
     Metric("uncounted", "cost", "requests", "lower"),
     Metric("spent", "cost", "currency", "lower"),
     Metric("tokens_per_currency", "cost", "tokens/currency", "higher"),
+    Metric("devices", "efficiency", "devices", None),
+    Metric("tokens_per_device_s", "efficiency", "tokens/s", "higher"),
+    Metric("tokens_per_core_s", "efficiency", "tokens/s", "higher"),
+    Metric("energy_kwh", "efficiency", "kWh", "lower"),
+    Metric("tokens_per_kwh", "efficiency", "tokens/kWh", "higher"),
 )
 
 BY_NAME = {metric.name: metric for metric in METRICS}

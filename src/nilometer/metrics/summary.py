@@ -12,7 +12,7 @@ import numpy as np
 
 from nilometer.core.clock import NS_PER_S
 from nilometer.core.record import Record
-from nilometer.core.run import Health, Phases
+from nilometer.core.run import Draw, Health, Phases
 from nilometer.core.spec import Spec
 from nilometer.core.summary import Counts, Distribution, LatencyFrom, Length, Lengths, Memory, Summary, Window
 
@@ -20,6 +20,7 @@ from . import slo, window
 from .catalogue import METRICS
 from .collect import Seen, collect
 from .cost import cost
+from .efficiency import efficiency
 from .generator import generator
 from .quantiles import Ints, distribution, percentile
 from .table import ERRORS, NONE, SOURCES, Mask, Table
@@ -33,7 +34,12 @@ _TAIL = ("p95", "p99", "max")
 
 
 def summarise(
-    records: Iterable[Record], spec: Spec, phases: Phases, health: Health, memory: Memory | None = None
+    records: Iterable[Record],
+    spec: Spec,
+    phases: Phases,
+    health: Health,
+    memory: Memory | None = None,
+    draw: Draw | None = None,
 ) -> Summary:
     """All figures of one run. Records are taken once, in any order, and not kept.
 
@@ -47,6 +53,7 @@ def summarise(
     stretch = window.stretch_of(window.choose(rule, phases, table), table)
     counts = _counts(table, stretch.started, phases)
     made = throughput(seen, stretch, slo.good_requests(bounds, table, stretch.started))
+    use = efficiency(draw or Draw(), stretch.span, made.output_tokens_per_s, spec.price.devices)
     return Summary(
         window=_window(stretch.span, rule.name, _steady(spec, table, stretch.measured), phases),
         requests=counts,
@@ -57,7 +64,8 @@ def summarise(
         lengths=_lengths(table, stretch.measured),
         generator=generator(seen, stretch, spec.load, phases, health),
         memory=memory or Memory(),
-        cost=cost(table, made, spec.price, phases, spec.price.devices),
+        cost=cost(table, made, spec.price, phases, use.devices),
+        efficiency=use,
         server=_server(table, stretch.measured),
         timeline=timeline(seen, phases),
     )

@@ -194,7 +194,8 @@ def _cost(run: Run, words: Catalogue) -> str | None:
     """What the run cost by its price, and what that buys; nothing without a price."""
     price, used = run.spec.price, run.summary.cost
     if used.spent is None:
-        return None
+        unknown = price.device_hour is not None and run.summary.efficiency.devices is None
+        return words.say("screen.cost.devices_unknown") if unknown else None
     least = "at_least" if used.uncounted and price.device_hour is None else "spent"
     told = words.say(
         f"screen.cost.{least}",
