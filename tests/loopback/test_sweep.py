@@ -86,6 +86,18 @@ def test_a_price_is_foretold_for_all_levels_and_told_of_each(env: Env, four: Moc
         assert (run["efficiency"]["tokens_per_core_s"] or 0) > 0, "the mock is a process of this machine"
 
 
+def test_a_token_budget_is_that_of_all_levels(env: Env, four: Mock) -> None:
+    """A level of 8 requests/s takes about 13 requests of some 26 tokens: 500 are not two of them."""
+    options = ("--rate", "8", "--levels", "8,8.1,8.2,8.3", "--arrivals", "constant", "--max-total-tokens", "500")
+    code, group, said = swept(env, four.url, *SHORT, *options)
+    assert code == 0, said
+    first, second = group["runs"]
+    used = first["cost"]
+    left = 500 - used["prompt_tokens"] - used["output_tokens"] - 16 * used["uncounted"]
+    assert (first["spec"]["load"]["max_total_tokens"], second["spec"]["load"]["max_total_tokens"]) == (500, left)
+    assert "budget_reached" in [finding["slug"] for finding in second["findings"]]
+
+
 def test_what_is_bought_has_a_column_where_it_is_known(env: Env, four: Mock) -> None:
     options = ("--rate", "4", "--levels", "4,8")
     plain = nilo(env, "sweep", four.url, *SHORT, *options)

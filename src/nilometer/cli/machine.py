@@ -70,6 +70,7 @@ def run_object(run: Run) -> dict[str, object]:
         "order": run.order,
         "slo": [_bound(held) for held in bounds_held(run)],
         "cost": msgspec.to_builtins(summary.cost),
+        "quota": msgspec.to_builtins(summary.quota),
         "efficiency": msgspec.to_builtins(summary.efficiency),
     }
 

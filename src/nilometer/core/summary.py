@@ -102,6 +102,17 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
     source: str | None = None
 
 
+class Quota(msgspec.Struct, frozen=True, kw_only=True):
+    """What the server refused for its quota (HTTP 429) over the whole run. Nothing of it was sent again."""
+
+    refused: int = 0
+    retry_after_s_p50: float | None = None
+    """Of the waits that it asked for."""
+    retry_after_s_max: float | None = None
+    tokens_per_min: float | None = None
+    """Prompt and output tokens of the window a minute, where it refused anything: near what the quota allows."""
+
+
 class Cost(msgspec.Struct, frozen=True, kw_only=True):
     """What the whole run used, warm-up and drain included, and by the spec's price cost; the probe's are left out."""
 
@@ -151,5 +162,6 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     memory: Memory = Memory()
     cost: Cost = Cost()
     efficiency: Efficiency = Efficiency()
+    quota: Quota = Quota()
     server: dict[str, float | None] = {}
     timeline: list[Second] = []

@@ -13,7 +13,7 @@ from nilometer.core.record import Record
 
 from . import request
 
-Scope = Literal["latency_ms", "throughput", "lengths", "generator", "memory", "cost", "efficiency"]
+Scope = Literal["latency_ms", "throughput", "lengths", "generator", "memory", "cost", "efficiency", "quota"]
 Better = Literal["lower", "higher"]
 PerRequest = Callable[[Record], float | None]
 
@@ -73,6 +73,10 @@ METRICS: tuple[Metric, ...] = (
     Metric("tokens_per_core_s", "efficiency", "tokens/s", "higher"),
     Metric("energy_kwh", "efficiency", "kWh", "lower"),
     Metric("tokens_per_kwh", "efficiency", "tokens/kWh", "higher"),
+    Metric("refused", "quota", "requests", "lower"),
+    Metric("retry_after_s_p50", "quota", "s", "lower"),
+    Metric("retry_after_s_max", "quota", "s", "lower"),
+    Metric("tokens_per_min", "quota", "tokens/min", None),
 )
 
 BY_NAME = {metric.name: metric for metric in METRICS}

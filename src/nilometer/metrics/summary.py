@@ -23,6 +23,7 @@ from .cost import cost
 from .efficiency import efficiency
 from .generator import generator
 from .quantiles import Ints, distribution, percentile
+from .quota import quota
 from .table import ERRORS, NONE, SOURCES, Mask, Table
 from .throughput import throughput
 from .timeline import timeline
@@ -66,6 +67,7 @@ def summarise(
         memory=memory or Memory(),
         cost=cost(table, made, spec.price, phases, use.devices),
         efficiency=use,
+        quota=quota(table, made),
         server=_server(table, stretch.measured),
         timeline=timeline(seen, phases),
     )

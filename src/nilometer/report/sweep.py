@@ -16,7 +16,7 @@ from .document import Bar, Bars, Cell, Column, Document, Foot, Lead, Table
 from .notes import level, short
 from .table import MARK, figure
 
-Ending = Literal["cut", "short"]
+Ending = Literal["cut", "time", "tokens"]
 _COLUMNS = (("ttft", "p50"), ("ttft", "p95"), ("tpot", "p50"), ("tpot", "p95"))
 
 _BOUGHT: dict[str, Callable[[Summary], float | None]] = {
@@ -33,7 +33,7 @@ def sweep_document(
 ) -> Document:
     """`runs` in the order of measuring; the curve is shown from the lowest load to the highest.
 
-    `ended`: the user cut the sweep, or its time was short.
+    `ended`: the user cut the sweep, or its time or its tokens were short.
     """
     ordered = sorted(runs, key=lambda run: float(run.level or 0))
     rungs = rungs_of(ordered)
@@ -169,7 +169,7 @@ def _foot(
         return Foot(text=words.say("screen.foot.not_archived"))
     at = next((run for run in runs if found is not None and float(run.level or 0) == found.level), runs[-1])
     commands = [f"nilo runs show {short(at)}", f"nilo measure --like {short(at)} --procedure guide"]
-    if ended is not None:
+    if ended in ("cut", "time"):
         commands.insert(0, f"nilo sweep --resume {group}")
     text = words.say("screen.foot.group", group=group, runs=", ".join(short(run) for run in runs))
     return Foot(text=text, lead=words.say("screen.foot.next"), commands=commands)

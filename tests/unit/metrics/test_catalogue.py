@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from nilometer.core.summary import Cost, Efficiency, Generator, Lengths, Memory, Throughput
+from nilometer.core.summary import Cost, Efficiency, Generator, Lengths, Memory, Quota, Throughput
 from nilometer.metrics.catalogue import BY_NAME, METRICS, PER_REQUEST
 
 from .made import answered, phases, summary
@@ -18,6 +18,7 @@ def test_every_figure_of_a_summary_has_its_row_and_every_row_its_figure() -> Non
     assert named("generator") == set(Generator.__struct_fields__) - {"verdict", "stamp_source"}
     assert named("memory") == set(Memory.__struct_fields__) - {"source"}
     assert named("efficiency") == set(Efficiency.__struct_fields__)
+    assert named("quota") == set(Quota.__struct_fields__)
     assert named("cost") == set(Cost.__struct_fields__)
 
 
