@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TextIO
 
+from nilometer.core.finding import Finding
 from nilometer.core.spec import Price, Prompts, Spec
 from nilometer.text import load as loads
 from nilometer.text import units
@@ -61,14 +63,18 @@ class Progress:
         now_wall_s: float,
         amount: Foretold | None = None,
         in_all: Foretold | None = None,
+        ahead: Sequence[Finding] = (),
     ) -> None:
-        """What will be done: API, load, lengths, phases, when it ends, the `amount` foretold; that of the series."""
+        """What will be done: API, load, lengths, phases, when it ends; the `amount` it takes, its whole series too;
+        what is known `ahead`."""
         self.close()
         if self._quiet:
             return
         self._tell(plan_line(spec, self._words, api=api, now_wall_s=now_wall_s, amount=amount))
         if in_all is not None:
             self._tell(self._words.say("screen.plan.in_all", amount=amount_of(in_all, spec.price, self._words)))
+        for finding in ahead:
+            self._tell(self._words.say(f"finding.{finding.slug}.what", **finding.params))
 
     def _tell(self, text: str) -> None:
         self._print("\n".join(wrap(text, self._width())) if self._interactive else text)

@@ -121,7 +121,7 @@ _OPTIONS = (
     click.option("--model-version", help="The model's version."),
     click.option("--quantisation", help="The model's precision."),
     click.option("--label", "labels", type=LABEL, multiple=True, help="More labels, K=V; may repeat."),
-    click.option("--workers", type=click.IntRange(1, 64), help="Load processes.  [default: 1]"),
+    click.option("--workers", type=click.IntRange(1, 64), help="Load processes.  [default: as the load needs]"),
     click.option(
         "--probe/--no-probe", default=None, help="Small requests first, or nothing but the load.  [default: probe]"
     ),

@@ -48,7 +48,8 @@ class Load(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     drain_s: float = 60.0
     max_total_tokens: int | None = None
     max_error_rate: float = 0.01
-    workers: int = 1
+    workers: int | None = None
+    """None = as many as the load needs and this machine has processors for."""
 
     @property
     def varies(self) -> bool:

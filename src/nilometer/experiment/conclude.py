@@ -37,7 +37,7 @@ def conclude(
     template_tokens = header.environment.model.template_tokens
     verdict, judged = judge(summary, spec, phases, health, template_tokens=template_tokens)
     known = {finding.slug for finding in judged}
-    client = read_client(health.event_loop)
+    client = read_client(health.event_loop, header.workers)
     return Run(
         id=header.run,
         spec=spec,

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import signal
 import time
+from collections.abc import Sequence
 from typing import Protocol
 
 import msgspec
 
 from nilometer.core.clock import NS_PER_S
+from nilometer.core.finding import Finding
 from nilometer.core.mask import Mask
 from nilometer.core.record import Phase
 from nilometer.core.spec import Spec
@@ -45,6 +47,7 @@ class Watch(Protocol):
         now_wall_s: float,
         amount: Foretold | None = None,
         in_all: Foretold | None = None,
+        ahead: Sequence[Finding] = (),
     ) -> None: ...
 
     def update(self, live: Live) -> None: ...
