@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.loopback.replay import Replay, Reply
@@ -18,13 +19,17 @@ from tests.loopback.test_load_worker import QUICK, STEADY
 
 from nilometer.core.run import Run
 from nilometer.core.spec import Load, Prompts, Spec
+from nilometer.engines.mock import launched
+from nilometer.engines.mock_script import Script
 from nilometer.experiment import follow
+from nilometer.experiment import measure as measuring
 from nilometer.experiment.follow import Stop
 from nilometer.experiment.live import Live
 from nilometer.experiment.measure import measure
 from nilometer.load import crew
 from nilometer.load.counters import Field
 from nilometer.load.order import Order
+from nilometer.telemetry.machine import read_client
 
 NS_PER_S = 1_000_000_000
 PROMPTS = Prompts(input_tokens="16", output_tokens="3")
@@ -40,7 +45,7 @@ class Meanwhile:
     def probing(self, step: str) -> None:
         pass
 
-    def before(self, spec: Spec, *, api: str, now_wall_s: float, tokens: int | None = None) -> None:
+    def before(self, spec: Spec, *, api: str, now_wall_s: float, **foretold: Any) -> None:
         pass
 
     def update(self, live: Live) -> None:
@@ -189,3 +194,25 @@ def test_an_open_loop_without_sockets_accuses_itself_and_not_the_target(started:
     assert made.summary.run_requests.errors["connect"] == made.health.socketless
     assert made.summary.generator.verdict == "limited"
     assert slugs(made)[0] == "sockets_exhausted"
+
+
+def test_a_load_beyond_one_process_gets_two_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """400 requests/s of 3 tokens are 7,200 events/s; a process that takes 10,000 at most bears 5,000."""
+    monkeypatch.setattr(measuring, "one_process", lambda: 10_000.0)
+    monkeypatch.setattr(measuring, "usable_count", lambda _: 3)
+    told: list[str] = []
+
+    class Before(Meanwhile):
+        def before(self, spec: Spec, **foretold: Any) -> None:
+            told.extend(finding.slug for finding in foretold["ahead"])
+
+    with launched(Script(models=("m",), null=True)) as server:
+        made = run(server.url, Before(), Load(rate_per_s=400, warmup_s=0, duration_s=1))
+        few = run(server.url, Meanwhile(), Load(rate_per_s=20, warmup_s=0, duration_s=0.5))
+    assert told == ["workers_chosen"]
+    assert "workers_chosen" in slugs(made)
+    assert (made.environment.client or read_client()).workers == 2
+    assert made.spec.load.workers is None, "the next run chooses again"
+    assert made.summary.run_requests.started == pytest.approx(400, rel=0.25)
+    assert (few.environment.client or read_client()).workers == 1
+    assert "workers_chosen" not in slugs(few)

@@ -45,6 +45,14 @@ def records(path: Path) -> list[dict[str, Any]]:
     return sorted((json.loads(line) for line in path.read_text().splitlines()), key=lambda record: record["seq"])
 
 
+def test_a_trace_longer_than_the_load_is_said_before_it(env: Env, mock: Mock, trace: Path) -> None:
+    words = ("measure", mock.url, "--replay", str(trace), *QUIET)
+    short, whole = nilo(env, *words, "--duration", "0.9s"), nilo(env, *words, "--duration", "1.5s")
+    assert "2 of its 5 requests are not sent" in short.stderr
+    assert "not sent" not in whole.stderr
+    assert "trace_cut" in [finding["slug"] for finding in json.loads(short.stdout)["findings"]]
+
+
 def test_a_workload_is_asked_in_its_order_and_again(env: Env, mock: Mock, trace: Path, tmp_path: Path) -> None:
     out = tmp_path / "r.jsonl"
     done = nilo(

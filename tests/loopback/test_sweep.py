@@ -72,6 +72,44 @@ def test_the_greatest_rate(env: Env, four: Mock) -> None:
     assert (found["lo"], found["hi"]) == (12, 60)
 
 
+def test_a_price_is_foretold_for_all_levels_and_told_of_each(env: Env, four: Mock) -> None:
+    """Open loop: (4 + 8) requests/s for 1.6 s, some 16 tokens in and 10 out each."""
+    options = ("--rate", "4", "--levels", "4,8", "--price", "in=1000,out=10000,currency=CNY")
+    code, group, said = swept(env, four.url, *SHORT, *options)
+    assert code == 0, said
+    assert "all levels: about 499 tokens, about 2.23 CNY" in said
+    for run in group["runs"]:
+        used = run["cost"]
+        assert used["spent"] == pytest.approx(used["prompt_tokens"] / 1e3 + used["output_tokens"] / 1e2)
+        assert run["spec"]["price"]["currency"] == "CNY"
+        assert used["tokens_per_currency"] < 100, "an output token alone costs a hundredth"
+        assert (run["efficiency"]["tokens_per_core_s"] or 0) > 0, "the mock is a process of this machine"
+
+
+def test_a_token_budget_is_that_of_all_levels(env: Env, four: Mock) -> None:
+    """A level of 8 requests/s takes about 13 requests of some 26 tokens: 500 are not two of them."""
+    options = ("--rate", "8", "--levels", "8,8.1,8.2,8.3", "--arrivals", "constant", "--max-total-tokens", "500")
+    code, group, said = swept(env, four.url, *SHORT, *options)
+    assert code == 0, said
+    first, second = group["runs"]
+    used = first["cost"]
+    left = 500 - used["prompt_tokens"] - used["output_tokens"] - 16 * used["uncounted"]
+    assert (first["spec"]["load"]["max_total_tokens"], second["spec"]["load"]["max_total_tokens"]) == (500, left)
+    assert "budget_reached" in [finding["slug"] for finding in second["findings"]]
+
+
+def test_what_is_bought_has_a_column_where_it_is_known(env: Env, four: Mock) -> None:
+    options = ("--rate", "4", "--levels", "4,8")
+    plain = nilo(env, "sweep", four.url, *SHORT, *options)
+    priced = nilo(env, "sweep", four.url, *SHORT, *options, "--price", "devices=2,out=10000")
+    assert ("per USD" in plain.stdout, "per device" in plain.stdout, "per kWh" in plain.stdout) == (False,) * 3
+    assert ("per USD" in priced.stdout, "per device" in priced.stdout, "per core" in priced.stdout) == (
+        True,
+        True,
+        False,
+    )
+
+
 def test_levels_by_list_without_a_promise(env: Env, four: Mock) -> None:
     done = nilo(env, "sweep", four.url, *SHORT, "--levels", "8,1,4", timeout=60)
     assert done.returncode == 0, done.stderr

@@ -14,7 +14,7 @@ from tests.loopback.driving import wait_until
 
 from nilometer.telemetry import gpu
 from nilometer.telemetry.process import listening_pid, tree_rss_bytes
-from nilometer.telemetry.sampler import MemorySampler
+from nilometer.telemetry.sampler import Sampler
 
 MIB = 1 << 20
 HOLDS = """
@@ -78,7 +78,7 @@ def test_a_tree_is_as_large_as_all_of_it() -> None:
 
 def test_the_peak_stays_when_the_memory_is_given_back() -> None:
     with holding(120, 0) as process:
-        with MemorySampler(process.pid) as memory:
+        with Sampler(process.pid) as memory:
             let_go(process)
             wait_until(lambda: (tree_rss_bytes(process.pid) or 0) < 60 * MIB)
         peaks = memory.peaks()
@@ -90,7 +90,7 @@ def test_the_peak_stays_when_the_memory_is_given_back() -> None:
 def test_memory_that_comes_later_is_seen() -> None:
     grows = "import time; time.sleep(0.3); held = bytearray(b'x' * (100 << 20)); time.sleep(60)"
     with subprocess.Popen([sys.executable, "-c", grows]) as process:
-        with MemorySampler(process.pid) as memory:
+        with Sampler(process.pid) as memory:
             wait_until(lambda: (tree_rss_bytes(process.pid) or 0) > 100 * MIB)
             time.sleep(1.2)
         process.kill()
@@ -98,7 +98,7 @@ def test_memory_that_comes_later_is_seen() -> None:
 
 
 def test_a_server_elsewhere_is_not_measured() -> None:
-    with MemorySampler(None) as memory:
+    with Sampler(None) as memory:
         pass
     peaks = memory.peaks()
     assert (peaks.server_rss_peak_bytes, peaks.device_used_peak_bytes, peaks.source) == (None, None, None)
@@ -107,3 +107,25 @@ def test_a_server_elsewhere_is_not_measured() -> None:
 def test_without_a_device_none_is_named() -> None:
     """With one, what it uses is a number; on a machine without, nothing is claimed."""
     assert (gpu.used_bytes() is None) == (gpu.device_names() == [])
+
+
+def test_a_busy_server_is_seen_to_take_its_processor_time() -> None:
+    """One that spins takes nearly all of the time it is given."""
+    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as process:
+        try:
+            with Sampler(process.pid) as sampler:
+                time.sleep(1.7)
+        finally:
+            process.kill()
+    drawn = sampler.drawn()
+    cpu, at = memoryview(drawn.cpu).cast("q"), memoryview(drawn.at).cast("q")
+    assert len(cpu) == len(at) >= 3
+    assert list(cpu) == sorted(cpu)
+    assert cpu[-1] > 0.3e9
+
+
+def test_what_an_ended_child_took_stays_counted() -> None:
+    sampler = Sampler(None)
+    for seen in ({1: 2.0, 7: 3.0}, {1: 2.5}):
+        sampler.note(seen)
+    assert list(memoryview(sampler.drawn().cpu).cast("q")) == [5_000_000_000, 5_500_000_000]

@@ -71,6 +71,9 @@ def run_object(run: Run) -> dict[str, object]:
         "level": run.level,
         "order": run.order,
         "slo": [_bound(held) for held in bounds_held(run)],
+        "cost": msgspec.to_builtins(summary.cost),
+        "quota": msgspec.to_builtins(summary.quota),
+        "efficiency": msgspec.to_builtins(summary.efficiency),
     }
 
 

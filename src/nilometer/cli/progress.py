@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TextIO
 
-from nilometer.core.spec import Prompts, Spec
+from nilometer.core.finding import Finding
+from nilometer.core.spec import Price, Prompts, Spec
 from nilometer.text import load as loads
 from nilometer.text import units
 from nilometer.text.i18n import Catalogue
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from rich.live import Live as Screen
 
     from nilometer.experiment.live import Live
+    from nilometer.experiment.orders import Foretold
 
 PLAIN_EVERY_S = 10.0
 
@@ -52,12 +55,29 @@ class Progress:
         if self._interactive and not self._quiet:
             self._draw(self._words.say(f"screen.probe_{step}"))
 
-    def before(self, spec: Spec, *, api: str, now_wall_s: float, tokens: int | None = None) -> None:
-        """What will be done: API, load, lengths, phases, when it ends, `tokens` foretold."""
+    def before(
+        self,
+        spec: Spec,
+        *,
+        api: str,
+        now_wall_s: float,
+        amount: Foretold | None = None,
+        in_all: Foretold | None = None,
+        ahead: Sequence[Finding] = (),
+    ) -> None:
+        """What will be done: API, load, lengths, phases, when it ends; the `amount` it takes, its whole series too;
+        what is known `ahead`."""
         self.close()
-        if not self._quiet:
-            text = plan_line(spec, self._words, api=api, now_wall_s=now_wall_s, tokens=tokens)
-            self._print("\n".join(wrap(text, self._width())) if self._interactive else text)
+        if self._quiet:
+            return
+        self._tell(plan_line(spec, self._words, api=api, now_wall_s=now_wall_s, amount=amount))
+        if in_all is not None:
+            self._tell(self._words.say("screen.plan.in_all", amount=amount_of(in_all, spec.price, self._words)))
+        for finding in ahead:
+            self._tell(self._words.say(f"finding.{finding.slug}.what", **finding.params))
+
+    def _tell(self, text: str) -> None:
+        self._print("\n".join(wrap(text, self._width())) if self._interactive else text)
 
     def update(self, live: Live) -> None:
         """Show how it stands; off a terminal only every 10 s and at each new phase."""
@@ -98,7 +118,7 @@ class Progress:
         self._screen.update(what, refresh=True)
 
 
-def plan_line(spec: Spec, words: Catalogue, *, api: str, now_wall_s: float, tokens: int | None) -> str:
+def plan_line(spec: Spec, words: Catalogue, *, api: str, now_wall_s: float, amount: Foretold | None) -> str:
     """`chat · closed loop, 16 in flight · 512 in / 128 out · warm-up 60 s, then 180 s · ends 14:32:10 · ...`."""
     load, prompts = spec.load, spec.prompts
     parts = [
@@ -112,9 +132,18 @@ def plan_line(spec: Spec, words: Catalogue, *, api: str, now_wall_s: float, toke
         parts.append(words.say("screen.plan.phases", warmup=load.warmup_s, measured=load.duration_s))
         end = datetime.fromtimestamp(now_wall_s + load.warmup_s + load.duration_s)
         parts.append(words.say("screen.plan.ends", time=end.strftime("%H:%M:%S")))
-    if tokens is not None:
-        parts.append(words.say("screen.plan.tokens", n=tokens))
+    if amount is not None:
+        parts.append(amount_of(amount, spec.price, words))
     return " · ".join(parts)
+
+
+def amount_of(amount: Foretold, price: Price, words: Catalogue) -> str:
+    """`about 0.8 M tokens, about 0.31 USD`."""
+    told = words.say("screen.plan.tokens", n=amount.tokens)
+    if amount.cost is None:
+        return told
+    cost = words.say("screen.plan.cost", cost=amount.cost, currency=price.currency)
+    return told + words.say("screen.list_join") + cost
 
 
 def _asked(prompts: Prompts, words: Catalogue) -> str:

@@ -13,7 +13,7 @@ from nilometer.core.errors import SpecError
 from nilometer.core.secrets import SHOWN, in_target, in_tree, in_url
 from nilometer.core.spec import RECORDED, Load, Spec, from_toml, from_tree, to_tree
 
-from .values import HEADER, LABEL, LIMITS, RAMP, SECONDS, SHARE
+from .values import HEADER, LABEL, LIMITS, PRICE, RAMP, SECONDS, SHARE
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -115,6 +115,12 @@ _OPTIONS = (
     click.option("--slo", metavar="BOUNDS", help='Such as "ttft_p95<=500ms,tpot_p95<=50ms".'),
     click.option("--max-error-rate", type=SHARE, help="More errors make the run inadmissible.  [default: 1%]"),
     click.option("--max-total-tokens", type=click.IntRange(1), help="Stop when prompts and answers have used so many."),
+    click.option(
+        "--price",
+        type=PRICE,
+        metavar="P,...",
+        help="in=0.15,out=0.60 for a million tokens, hour=2.50,devices=2 for own hardware; currency=CNY.",
+    ),
     click.option("--timeout", type=LIMITS, help="[default: connect=10s,first=none,idle=120s,total=600s]"),
     click.option("--drain", type=SECONDS, help="How long requests may take to end afterwards.  [default: 60s]"),
     click.option("--service", help="What the run is filed under."),
@@ -122,7 +128,7 @@ _OPTIONS = (
     click.option("--model-version", help="The model's version."),
     click.option("--quantisation", help="The model's precision."),
     click.option("--label", "labels", type=LABEL, multiple=True, help="More labels, K=V; may repeat."),
-    click.option("--workers", type=click.IntRange(1, 64), help="Load processes.  [default: 1]"),
+    click.option("--workers", type=click.IntRange(1, 64), help="Load processes.  [default: as the load needs]"),
     click.option(
         "--probe/--no-probe", default=None, help="Small requests first, or nothing but the load.  [default: probe]"
     ),
@@ -247,6 +253,8 @@ def _lay_over(tree: dict[str, Any], given: dict[str, Any]) -> None:
         tree.setdefault("load", {}).update(GUIDE)
     if given.get("timeout"):
         tree.setdefault("timeouts", {}).update(given["timeout"])
+    if given.get("price"):
+        tree.setdefault("price", {}).update(given["price"])
     if given.get("extra_body"):
         _put(tree, ("sampling", "extra_body"), extra_body(given["extra_body"]))
     for key, value in given.get("labels", ()):

@@ -175,7 +175,7 @@ def exit_code(swept: Swept, session: Session) -> int:
 
 def ended(swept: Swept) -> Ending | None:
     """What ended the sweep before its answer was as good as it gets."""
-    return "cut" if swept.series.cut else "short" if swept.short else None
+    return "cut" if swept.series.cut else swept.short
 
 
 def _show(swept: Swept, group: Group, session: Session, *, archived: bool) -> None:

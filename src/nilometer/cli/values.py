@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import click
 
@@ -68,6 +68,34 @@ class Limits(click.ParamType[dict[str, Any]]):
         return limits
 
 
+class Price(click.ParamType[dict[str, Any]]):
+    """A price by its parts: in=0.15,out=0.60,hour=2.50,devices=2,currency=CNY."""
+
+    name = "price"
+    _KEYS: ClassVar = {
+        "in": ("input_per_million", float),
+        "out": ("output_per_million", float),
+        "hour": ("device_hour", float),
+        "devices": ("devices", int),
+        "currency": ("currency", str),
+    }
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> dict[str, Any]:
+        if isinstance(value, dict):
+            return value
+        price: dict[str, float | int | str] = {}
+        for piece in str(value).split(","):
+            name, _, text = (part.strip() for part in piece.partition("="))
+            try:
+                key, kind = self._KEYS[name]
+                price[key] = kind(text)
+            except (KeyError, ValueError):
+                text = ""
+            if not text:
+                self.fail(f"{piece!r}: write any of in=0.15,out=0.60,hour=2.50,devices=2,currency=CNY", param, ctx)
+        return price
+
+
 class Pair(click.ParamType[tuple[str, str]]):
     """A pair: K:V or K=V, by the separator it is made with."""
 
@@ -107,5 +135,6 @@ LEVELS = Levels()
 RAMP = RampSeconds()
 SHARE = Share()
 LIMITS = Limits()
+PRICE = Price()
 HEADER = Pair(":")
 LABEL = Pair("=")

@@ -56,6 +56,8 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     python: str
     event_loop: str | None = None
     http_parser: str | None = None
+    workers: int | None = None
+    """The processes that generated the load."""
 
 
 class Environment(msgspec.Struct, frozen=True, kw_only=True):

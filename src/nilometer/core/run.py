@@ -85,6 +85,20 @@ class Health(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The workers' journals that were damaged: what stood there is in no figure."""
 
 
+class Draw(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """What a server on this machine drew while the run went on: packed int64 columns, a row each half second.
+
+    `at` monotonic ns; `cpu` ns of processor time of its process tree so far; `power` mW of the devices that hold it,
+    empty where that could not be seen throughout.
+    """
+
+    at: bytes = b""
+    cpu: bytes = b""
+    power: bytes = b""
+    devices: int | None = None
+    """How many devices hold it; None where none was seen to."""
+
+
 class Run(msgspec.Struct, frozen=True, kw_only=True):
     """One load test, done."""
 

@@ -48,7 +48,8 @@ class Load(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     drain_s: float = 60.0
     max_total_tokens: int | None = None
     max_error_rate: float = 0.01
-    workers: int = 1
+    workers: int | None = None
+    """None = as many as the load needs and this machine has processors for."""
 
     @property
     def varies(self) -> bool:
@@ -142,6 +143,20 @@ class Labels(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     extra: dict[str, str] = {}
 
 
+class Price(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the service costs, in one currency. No part of the condition: the same run may be priced anew."""
+
+    input_per_million: float | None = None
+    """A million prompt tokens."""
+    output_per_million: float | None = None
+    """A million output tokens."""
+    device_hour: float | None = None
+    """An hour of one device."""
+    devices: int | None = None
+    """Devices that serve; None = those that are seen to hold the server, else unknown."""
+    currency: str = "USD"
+
+
 class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One load test, whole."""
 
@@ -159,6 +174,7 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     timeouts: Timeouts = Timeouts()
     http: Http = Http()
     labels: Labels = Labels()
+    price: Price = Price()
 
 
 _BOUNDS: dict[str, tuple[float, float]] = {
@@ -181,6 +197,10 @@ _BOUNDS: dict[str, tuple[float, float]] = {
     "timeouts.first_s": (0, 1e9),
     "timeouts.idle_s": (0, 1e9),
     "timeouts.total_s": (0, 1e9),
+    "price.input_per_million": (0, 1e12),
+    "price.output_per_million": (0, 1e12),
+    "price.device_hour": (0, 1e12),
+    "price.devices": (1, 1e6),
 }
 _SCENARIO_BOUNDS: dict[str, tuple[float, float]] = {
     "weight": (1e-6, 1e6),

@@ -124,6 +124,42 @@ class Recovery(msgspec.Struct, frozen=True, kw_only=True):
     watched_s: float
 
 
+class Quota(msgspec.Struct, frozen=True, kw_only=True):
+    """What the server refused for its quota (HTTP 429) over the whole run. Nothing of it was sent again."""
+
+    refused: int = 0
+    retry_after_s_p50: float | None = None
+    """Of the waits that it asked for."""
+    retry_after_s_max: float | None = None
+    tokens_per_min: float | None = None
+    """Prompt and output tokens of the window a minute, where it refused anything: near what the quota allows."""
+
+
+class Cost(msgspec.Struct, frozen=True, kw_only=True):
+    """What the whole run used, warm-up and drain included, and by the spec's price cost; the probe's are left out."""
+
+    prompt_tokens: int | None = None
+    output_tokens: int | None = None
+    """Of every request whose tokens are known, however it ended."""
+    uncounted: int = 0
+    """Requests that the server took and whose prompt tokens it did not tell, as of those that were cut."""
+    spent: float | None = None
+    tokens_per_currency: float | None = None
+    """Output tokens of the window for each unit of the currency that the window cost."""
+
+
+class Efficiency(msgspec.Struct, frozen=True, kw_only=True):
+    """Output tokens of the window for what served them."""
+
+    devices: int | None = None
+    tokens_per_device_s: float | None = None
+    tokens_per_core_s: float | None = None
+    """For each second of processor time of the server's processes, where no device serves."""
+    energy_kwh: float | None = None
+    """That of the devices over the window; the rest of the machine is not in it."""
+    tokens_per_kwh: float | None = None
+
+
 class Second(msgspec.Struct, frozen=True, kw_only=True):
     """One second of the timeline, from the end of the asked warm-up (warm-up seconds are negative)."""
 
@@ -146,6 +182,9 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     lengths: Lengths
     generator: Generator
     memory: Memory = Memory()
+    cost: Cost = Cost()
+    efficiency: Efficiency = Efficiency()
+    quota: Quota = Quota()
     server: dict[str, float | None] = {}
     timeline: list[Second] = []
     scenarios: dict[str, ScenarioFigures] = {}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
+from functools import cache
 from itertools import count
 from pathlib import Path
 from typing import NamedTuple
@@ -64,6 +65,15 @@ def ceiling(seconds: float = 3.0) -> Ceiling:
             for worker in crew.workers:
                 worker.process.wait(seconds + 60)
         return _reached(path)
+
+
+@cache
+def one_process() -> float | None:
+    """Events per second that one process takes here, measured once for a second; None where it could not be."""
+    try:
+        return ceiling(1.0).events_per_core_s
+    except EngineError:
+        return None
 
 
 def _header() -> journal.Header:

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from nilometer.core.clock import NS_PER_S
-from nilometer.core.run import Damage, Health, Phases, Run
+from nilometer.core.run import Damage, Draw, Health, Phases, Run
 from nilometer.core.spec import Load, Spec, from_tree
 from nilometer.core.summary import Memory
 from nilometer.load import journal
@@ -30,16 +30,17 @@ def conclude(
     *,
     death: str = KILLED,
     memory: Memory | None = None,
+    draw: Draw | None = None,
 ) -> Run:
     """The Run that these journals tell. `death` is why a worker left no trailer."""
     spec = from_tree(header.spec, "journal")
     phases, health = _ends(header, spec, journals, death)
     records = journal.records(journals)
-    summary = summarise(records, spec, phases, health, memory or Memory(), _spike(spec.load))
+    summary = summarise(records, spec, phases, health, memory, draw, _spike(spec.load))
     template_tokens = header.environment.model.template_tokens
     verdict, judged = judge(summary, spec, phases, health, template_tokens=template_tokens)
     known = {finding.slug for finding in judged}
-    client = read_client(health.event_loop)
+    client = read_client(health.event_loop, header.workers)
     return Run(
         id=header.run,
         spec=spec,

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import signal
 import time
+from collections.abc import Sequence
 from typing import Protocol
 
 import msgspec
 
 from nilometer.core.clock import NS_PER_S
+from nilometer.core.finding import Finding
 from nilometer.core.mask import Mask
 from nilometer.core.record import Phase
 from nilometer.core.spec import Spec
@@ -22,7 +24,7 @@ from nilometer.load.order import Go, StopReason
 from .approach import Approach
 from .growth import Growth
 from .live import Live, Observer
-from .orders import Share, orders
+from .orders import Foretold, Share, orders
 
 LOST_AFTER_NS = 10 * NS_PER_S
 """Nothing was heard of the target for so long, in `_LOST_TRIES` requests or more: it counts as lost."""
@@ -37,7 +39,16 @@ class Watch(Protocol):
 
     def probing(self, step: str) -> None: ...
 
-    def before(self, spec: Spec, *, api: str, now_wall_s: float, tokens: int | None = None) -> None: ...
+    def before(
+        self,
+        spec: Spec,
+        *,
+        api: str,
+        now_wall_s: float,
+        amount: Foretold | None = None,
+        in_all: Foretold | None = None,
+        ahead: Sequence[Finding] = (),
+    ) -> None: ...
 
     def update(self, live: Live) -> None: ...
 

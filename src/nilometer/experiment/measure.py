@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from random import Random
 from typing import NamedTuple, TypeVar
@@ -13,6 +13,7 @@ import msgspec
 from nilometer import __version__
 from nilometer.core.environment import EngineFacts, Environment, ModelFacts
 from nilometer.core.errors import SpecError, TargetError
+from nilometer.core.finding import Finding
 from nilometer.core.group import Group
 from nilometer.core.record import Record
 from nilometer.core.run import Run, Runs, new_id
@@ -22,15 +23,17 @@ from nilometer.load.journal import Header
 from nilometer.metrics import slo, window
 from nilometer.telemetry.machine import read_client, read_machine
 from nilometer.telemetry.process import listening_pid
-from nilometer.telemetry.sampler import MemorySampler
+from nilometer.telemetry.sampler import Sampler
 from nilometer.workload import arrivals
 
+from . import staff
 from .approach import Approach, Headers, approach
+from .calibrate import one_process
 from .conclude import conclude
 from .filing import file_run, put_away
 from .follow import Stop, Watch, put_on
-from .orders import Share, tokens_foretold
-from .places import allow_sockets, journal_folder, shares
+from .orders import Foretold, Share, foretold
+from .places import allow_sockets, journal_folder, shares, usable_count
 
 Facts = TypeVar("Facts", EngineFacts, ModelFacts)
 
@@ -72,11 +75,13 @@ def measure(
     random: Random | None = None,
     take_records: Callable[[Iterator[Record]], None] | None = None,
     oversaturation_ends: bool = False,
+    still: Sequence[Spec] = (),
 ) -> Run:
     """Run one load test and file it. Raises TargetError and SpecError before anything was sent under load.
 
     `take_records` is handed all records once, in order of ending. The journals are put away when everything that was
     to be kept is kept; until then they hold the run, and an ArchiveError `run_not_archived` names them.
+    `still`: the tests that will follow in its series, to foretell what all will use.
     `oversaturation_ends`: an open loop whose requests pile up is not gone on with.
     """
     check(spec)
@@ -87,16 +92,24 @@ def measure(
         spec, headers, address=behind.url if behind else spec.target, salt=new_id(random), on_step=watch.probing
     )
     run_id = new_id(random)
-    files = shares(run_id, spec.load.workers, journal_folder())
     environment = _environment(way, behind)
-    header = _header(run_id, way, environment, place)
+    workers, ahead = _staff(way, usable_count(environment.machine.container_cpu_limit), watch)
+    files = shares(run_id, workers, journal_folder())
+    header = _header(run_id, way._replace(findings=[*way.findings, *ahead]), environment, place, workers)
     held = _open_journals(header, files)
     pid = behind.pid if behind else listening_pid(way.endpoint.host, way.endpoint.port)
-    watch.before(way.spec, api=way.api, now_wall_s=time.time(), tokens=_foretold(way))
-    with MemorySampler(pid) as memory, held:
+    watch.before(
+        way.spec,
+        api=way.api,
+        now_wall_s=time.time(),
+        amount=_foretold(way, [way.spec]),
+        in_all=_foretold(way, [way.spec, *still]) if still else None,
+        ahead=ahead,
+    )
+    with Sampler(pid) as sampler, held:
         death = put_on(way, files, watch, stop, keep_text, oversaturation_ends)
         journals = [share.journal for share in files]
-        run = conclude(header, journals, death=death, memory=memory.peaks())
+        run = conclude(header, journals, death=death, memory=sampler.peaks(), draw=sampler.drawn())
         if runs is not None:
             file_run(run, header.series, journals, runs)
         if take_records is not None:
@@ -118,9 +131,9 @@ def check(spec: Spec) -> None:
     if borders_s is not None and spec.load.requests is None and borders_s[1] > spec.load.duration_s:
         raise SpecError("window_too_late", window=spec.load.window, duration=spec.load.duration_s)
     _check_arrivals(spec)
-    most = min(n for n in (spec.load.concurrency, spec.load.requests, spec.load.workers) if n is not None)
-    if spec.load.workers > most:
-        raise SpecError("workers_too_many", workers=spec.load.workers, most=most)
+    most = staff.most(spec.load)
+    if spec.load.workers is not None and spec.load.workers > most:
+        raise SpecError("workers_too_many", workers=spec.load.workers, most=int(most))
 
 
 def _check_arrivals(spec: Spec) -> None:
@@ -135,9 +148,21 @@ def _check_arrivals(spec: Spec) -> None:
         arrivals.pacer(load.arrivals, rate_per_s, Random(0))  # noqa: S311 - only looked at
 
 
-def _foretold(way: Approach) -> int | None:
+def _foretold(way: Approach, tests: Sequence[Spec]) -> Foretold | None:
     each_s = None if way.mean_e2e_s is None else way.mean_e2e_s + way.mean_think_s
-    return tokens_foretold(way.spec, each_s, way.mean_input_tokens, way.mean_output_tokens, way.recorded_s)
+    return foretold(tests, each_s, way.mean_input_tokens, way.mean_output_tokens, way.recorded_s)
+
+
+def _staff(way: Approach, cores: int, watch: Watch) -> tuple[int, list[Finding]]:
+    """How many workers, and what is to be said before the load. Measured only where one might not do."""
+    load, one_per_s = way.spec.load, None
+    output_tokens = way.mean_output_tokens if way.spec.stream else 1.0
+    asked = staff.events_per_s(load, output_tokens, way.mean_e2e_s, way.recorded_s) or 0.0
+    if asked > staff.SURE_EVENTS_PER_S * (load.workers or 1):
+        watch.probing("calibrate")
+        one_per_s = one_process()
+    workers, found = staff.staff(load, asked, one_per_s, cores)
+    return workers, [*staff.trace_cut(load, way.recorded_s), *found]
 
 
 def _environment(way: Approach, behind: Behind | None) -> Environment:
@@ -154,11 +179,11 @@ def _joined(first: Facts, second: Facts) -> Facts:
     return msgspec.structs.replace(second, **known)
 
 
-def _header(run_id: str, way: Approach, environment: Environment, place: Place) -> Header:
+def _header(run_id: str, way: Approach, environment: Environment, place: Place, workers: int) -> Header:
     return Header(
         run=run_id,
         worker=0,
-        workers=way.spec.load.workers,
+        workers=workers,
         spec=to_tree(way.spec),
         environment=environment,
         started_wall_ns=time.time_ns(),

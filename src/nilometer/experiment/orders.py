@@ -10,6 +10,7 @@ from typing import NamedTuple, Protocol
 from nilometer.core.clock import NS_PER_S
 from nilometer.core.spec import Limit, Load, Spec, Timeouts
 from nilometer.load.order import Limits, Order
+from nilometer.metrics.cost import spent
 from nilometer.workload import arrivals
 
 
@@ -91,16 +92,33 @@ def ramp_s(spec: Spec, mean_e2e_s: float | None) -> float:
     return min(wanted, spec.load.warmup_s) if asked is None else wanted
 
 
-def tokens_foretold(
-    spec: Spec,
+class Foretold(NamedTuple):
+    """What a test, or several, will use; `cost` in the currency of its price, None without one."""
+
+    tokens: int
+    cost: float | None = None
+
+
+def foretold(
+    tests: Sequence[Spec],
     mean_e2e_s: float | None,
     input_tokens: float,
     output_tokens: float,
     recorded_s: Sequence[float] | None = None,
-) -> int | None:
-    """Tokens in and out that the test will take, from the mean lengths; None while E2E is not known."""
+) -> Foretold | None:
+    """Tokens in and out that these tests will take, from the mean lengths; None while E2E is not known."""
+    requests = [_requests(spec, mean_e2e_s, recorded_s) for spec in tests]
+    known = [n for n in requests if n is not None]
+    if not known or len(known) < len(requests):
+        return None
+    into, out = sum(known) * input_tokens, sum(known) * output_tokens
+    price, by_count = tests[0].price, any(spec.load.requests is not None for spec in tests)
+    length_s = None if by_count else sum(spec.load.warmup_s + spec.load.duration_s for spec in tests)
+    return Foretold(round(into + out), spent(price, into, out, length_s, price.devices))
+
+
+def _requests(spec: Spec, mean_e2e_s: float | None, recorded_s: Sequence[float] | None) -> float | None:
     load = spec.load
-    each = input_tokens + output_tokens
     stretch_s = load.warmup_s + (0.0 if load.requests is not None else load.duration_s)
     if recorded_s is not None:
         requests: float = bisect_left(recorded_s, stretch_s)
@@ -112,7 +130,7 @@ def tokens_foretold(
         requests = 0.0
     else:
         return None
-    return round((requests + (load.requests or 0)) * each)
+    return requests + (load.requests or 0)
 
 
 def _open_requests(load: Load, stretch_s: float) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import tempfile
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 from platformdirs import user_data_path
 
 from nilometer.core.errors import ArchiveError, SpecError
+from nilometer.load.crew import usable_cores
 
 from .orders import Share
 
@@ -48,3 +50,9 @@ def allow_sockets(concurrency: int | None) -> int:
         resource.setrlimit(resource.RLIMIT_NOFILE, (need, hard))
         soft = need
     return soft
+
+
+def usable_count(container_limit: float | None) -> int:
+    """Processors that this process may use, at most as many whole ones as its container has."""
+    seen = len(usable_cores()) or os.cpu_count() or 1
+    return seen if container_limit is None else max(min(seen, int(container_limit)), 1)

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from random import Random
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -33,11 +33,15 @@ class Plan(NamedTuple):
     budget_s: float | None = None
 
 
+Short = Literal["time", "tokens"]
+
+
 class Swept(NamedTuple):
-    """All runs of the curve, those measured before a resumption first. `short`: the time did not suffice."""
+    """All runs of the curve, those measured before a resumption first."""
 
     series: Series
-    short: bool
+    short: Short | None
+    """What did not suffice for more levels, where something did not."""
 
 
 def sweep(
@@ -54,17 +58,20 @@ def sweep(
     random: Random,
     monotonic: Callable[[], float] = time.monotonic,
 ) -> Swept:
-    """Measure level after level. `done` are levels of this group that need not be measured again."""
+    """Measure level after level. `done` are levels of this group that need not be measured again.
+
+    The token budget of the spec is that of all levels together, of `done` too: each level has what is left of it.
+    """
     begun_s = monotonic()
     measured = list(done)
     costs_s: list[float] = []
-    short = False
+    short: Short | None = None
 
     def test(level: float) -> Run:
         at_s = monotonic()
         place = Place(group=group, role="level", level=level_name(level), order=len(measured))
         run = measure(
-            at_level(spec, level),
+            within(at_level(spec, level), tokens_left(spec, measured)),
             headers,
             runs=runs,
             watch=watch,
@@ -73,6 +80,7 @@ def sweep(
             behind=behind,
             random=random,
             oversaturation_ends=True,
+            still=[at_level(spec, other) for other in _listed(plan, measured) if other != level],
         )
         measured.append(run)
         costs_s.append(monotonic() - at_s)
@@ -82,8 +90,12 @@ def sweep(
         nonlocal short
         while (level := _next(plan, measured)) is not None:
             cost_s = max(costs_s, default=spec.load.warmup_s + spec.load.duration_s + _BETWEEN_S)
+            left = tokens_left(spec, measured)
+            if left is not None and left <= 0:
+                short = "tokens"
+                return
             if plan.budget_s is not None and monotonic() - begun_s + cost_s > plan.budget_s and measured:
-                short = True
+                short = "time"
                 return
             yield partial(test, level)
 
@@ -105,6 +117,25 @@ def at_level(spec: Spec, level: float) -> Spec:
     return msgspec.structs.replace(spec, load=msgspec.structs.replace(load, concurrency=round(level)))
 
 
+def tokens_left(spec: Spec, measured: Sequence[Run]) -> int | None:
+    """What the levels so far leave of the token budget; None without one.
+
+    A prompt that the server did not count is taken at the mean length asked for.
+    """
+    budget = spec.load.max_total_tokens
+    return None if budget is None else budget - sum(map(_tokens_used, measured))
+
+
+def within(spec: Spec, tokens: int | None) -> Spec:
+    """The test of a level with this for its token budget."""
+    return msgspec.structs.replace(spec, load=msgspec.structs.replace(spec.load, max_total_tokens=tokens))
+
+
+def _tokens_used(run: Run) -> int:
+    used, asked = run.summary.cost, run.summary.lengths.asked_input.mean
+    return (used.prompt_tokens or 0) + (used.output_tokens or 0) + round(used.uncounted * (asked or 0))
+
+
 def level_name(level: float) -> str:
     """`8`, `3.36`, `12345`: as exact as anyone writes a load, as the curve is drawn over it."""
     return f"{level:.10g}"
@@ -112,6 +143,11 @@ def level_name(level: float) -> str:
 
 def _next(plan: Plan, measured: Sequence[Run]) -> float | None:
     if plan.levels is not None:
-        names = {run.level for run in measured}
-        return next((level for level in plan.levels if level_name(level) not in names), None)
+        return next(iter(_listed(plan, measured)), None)
     return next_level(plan.search, rungs_of(measured))
+
+
+def _listed(plan: Plan, measured: Sequence[Run]) -> list[float]:
+    """The levels asked for by list that have not been measured."""
+    names = {run.level for run in measured}
+    return [level for level in plan.levels or () if level_name(level) not in names]

@@ -13,7 +13,7 @@ from nilometer.core.record import Record
 
 from . import request
 
-Scope = Literal["latency_ms", "throughput", "lengths", "generator", "memory"]
+Scope = Literal["latency_ms", "throughput", "lengths", "generator", "memory", "cost", "efficiency", "quota"]
 Better = Literal["lower", "higher"]
 PerRequest = Callable[[Record], float | None]
 
@@ -63,6 +63,20 @@ METRICS: tuple[Metric, ...] = (
     Metric("server_rss_peak_bytes", "memory", "bytes", "lower"),
     Metric("device_used_peak_bytes", "memory", "bytes", "lower"),
     Metric("kv_used_peak_ratio", "memory", "share", None),
+    Metric("prompt_tokens", "cost", "tokens", None),
+    Metric("output_tokens", "cost", "tokens", None),
+    Metric("uncounted", "cost", "requests", "lower"),
+    Metric("spent", "cost", "currency", "lower"),
+    Metric("tokens_per_currency", "cost", "tokens/currency", "higher"),
+    Metric("devices", "efficiency", "devices", None),
+    Metric("tokens_per_device_s", "efficiency", "tokens/s", "higher"),
+    Metric("tokens_per_core_s", "efficiency", "tokens/s", "higher"),
+    Metric("energy_kwh", "efficiency", "kWh", "lower"),
+    Metric("tokens_per_kwh", "efficiency", "tokens/kWh", "higher"),
+    Metric("refused", "quota", "requests", "lower"),
+    Metric("retry_after_s_p50", "quota", "s", "lower"),
+    Metric("retry_after_s_max", "quota", "s", "lower"),
+    Metric("tokens_per_min", "quota", "tokens/min", None),
 )
 
 BY_NAME = {metric.name: metric for metric in METRICS}

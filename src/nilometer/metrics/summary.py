@@ -12,7 +12,7 @@ import numpy as np
 
 from nilometer.core.clock import NS_PER_S
 from nilometer.core.record import Record
-from nilometer.core.run import Health, Phases
+from nilometer.core.run import Draw, Health, Phases
 from nilometer.core.spec import Spec
 from nilometer.core.summary import (
     Counts,
@@ -29,8 +29,11 @@ from nilometer.core.summary import (
 from . import slo, window
 from .catalogue import METRICS
 from .collect import Seen, collect
+from .cost import cost
+from .efficiency import efficiency
 from .generator import generator
 from .quantiles import Ints, distribution, percentile
+from .quota import quota
 from .recovery import Spike, recovery
 from .table import ERRORS, NONE, SOURCES, Mask, Table
 from .throughput import throughput
@@ -48,6 +51,7 @@ def summarise(
     phases: Phases,
     health: Health,
     memory: Memory | None = None,
+    draw: Draw | None = None,
     spike: Spike | None = None,
 ) -> Summary:
     """All figures of one run. Records are taken once, in any order, and not kept. `spike` is that of the load.
@@ -61,16 +65,21 @@ def summarise(
     table = seen.table
     stretch = window.stretch_of(window.choose(rule, phases, table), table)
     counts = _counts(table, stretch.started, phases)
+    made = throughput(seen, stretch, slo.good_requests(bounds, table, stretch.started))
+    use = efficiency(draw or Draw(), stretch.span, made.output_tokens_per_s, spec.price.devices)
     return Summary(
         window=_window(stretch.span, rule.name, _steady(spec, table, stretch.measured), phases),
         requests=counts,
         run_requests=_counts(table, np.ones_like(stretch.started), phases),
         latency_from=_latency_from(table, stretch.measured, spec),
         latency_ms=_latencies(seen, stretch.measured, is_censored(counts)),
-        throughput=throughput(seen, stretch, slo.good_requests(bounds, table, stretch.started)),
+        throughput=made,
         lengths=_lengths(table, stretch.measured),
         generator=generator(seen, stretch, spec.load, phases, health),
         memory=memory or Memory(),
+        cost=cost(table, made, spec.price, phases, use.devices),
+        efficiency=use,
+        quota=quota(table, made),
         server=_server(table, stretch.measured),
         timeline=timeline(seen, phases),
         scenarios=_scenarios(table, stretch),

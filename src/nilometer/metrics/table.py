@@ -14,6 +14,7 @@ from typing import NamedTuple, get_args
 import numpy as np
 import numpy.typing as npt
 
+from nilometer.core.clock import NS_PER_S
 from nilometer.core.record import ErrorKind, Outcome, Phase, Record, StampSource, TokenSource
 
 from .catalogue import PER_REQUEST
@@ -48,7 +49,9 @@ _plain = attrgetter(*_PLAIN)
 _OUTCOME, _PHASE, _ERROR, _SOURCE, _STAMP = (
     {word: code for code, word in enumerate(words)} for words in (OUTCOMES, PHASES, ERRORS, SOURCES, STAMPS)
 )
-_COLUMNS = len(_PLAIN) + 10
+_COLUMNS = len(_PLAIN) + 11
+_LONGEST_WAIT_S = 1e9
+"""A server may ask for any wait; what is longer is as good as never."""
 
 
 class Table(NamedTuple):
@@ -75,6 +78,7 @@ class Table(NamedTuple):
     streamed_count: Ints
     """1 where the output tokens were counted and all of them streamed, so that frames can be held against them."""
     one_token_a_frame: Ints
+    retry_after_ns: Ints
     scenario: Ints
     """Place in `scenarios`, NONE where it is of none."""
     latency_ns: Floats
@@ -143,4 +147,5 @@ def _codes(record: Record) -> tuple[int, ...]:
         len(record.frames),
         is_counted(record) and not record.hidden_tokens,
         one_token_a_frame(record),
+        NONE if record.retry_after_s is None else round(min(record.retry_after_s, _LONGEST_WAIT_S) * NS_PER_S),
     )

@@ -50,6 +50,7 @@ _EFFECT: dict[str, tuple[Verdict, Severity]] = {
     "prefix_cache_hit": ("marked", "medium"),
     "length_input_off": ("marked", "medium"),
     "length_output_off": ("marked", "medium"),
+    "quota_reached": ("admissible", "medium"),
     "short_of_guide": ("marked", "low"),
     "clock_stepped": ("admissible", "low"),
     "connection_not_kept": ("admissible", "low"),
@@ -61,7 +62,7 @@ _EFFECT: dict[str, tuple[Verdict, Severity]] = {
 DEATHS = ("worker_died", "worker_silent", "journal_write_failed")
 """Findings that a worker ended before its time."""
 _WORST_FIRST: tuple[Verdict, ...] = ("inadmissible", "marked")
-_NOTES = ("clock_stepped", "budget_reached", "connection_not_kept", "lengths_not_from_traffic")
+_NOTES = ("clock_stepped", "quota_reached", "budget_reached", "connection_not_kept", "lengths_not_from_traffic")
 """Findings that say something about the run but nothing against its figures."""
 
 
@@ -163,6 +164,7 @@ def _load(summary: Summary, spec: Spec, health: Health) -> Iterator[Finding]:
     failed = slo.error_rate(counts)
     if failed is not None and counts.ok and failed > spec.load.max_error_rate:
         yield _finding("errors_over_limit", *_failures(counts), share=failed, limit=spec.load.max_error_rate)
+    yield from _quota(summary)
     if is_censored(counts):
         cut = Evidence(name="requests_censored", value=counts.censored, n=counts.started)
         yield _finding("censored_over", cut, share=counts.censored / counts.started, drain_s=spec.load.drain_s)
@@ -171,6 +173,18 @@ def _load(summary: Summary, spec: Spec, health: Health) -> Iterator[Finding]:
         yield _finding("clock_stepped", Evidence(name="wall_step", value=step_ms, unit="ms"), n=health.wall_steps)
     if health.resent:
         yield _finding("connection_not_kept", Evidence(name="requests_resent", value=health.resent))
+
+
+def _quota(summary: Summary) -> Iterator[Finding]:
+    seen, n = summary.quota, summary.run_requests.started
+    figures = (
+        ("retry_after_p50", seen.retry_after_s_p50, "s"),
+        ("retry_after_max", seen.retry_after_s_max, "s"),
+        ("tokens_per_min", seen.tokens_per_min, "tokens/min"),
+    )
+    if seen.refused:
+        told = [Evidence(name=name, value=value, unit=unit) for name, value, unit in figures if value is not None]
+        yield _finding("quota_reached", *told, n=seen.refused, started=n)
 
 
 def _death(death: str) -> Finding:

@@ -35,6 +35,7 @@ def of(run: Run, words: Catalogue) -> list[Fact]:
         ("recovery", _recovery(summary, words)),
         ("generator", _generator(summary, words)),
         ("memory", _memory(summary, words)),
+        ("cost", _cost(run, words)),
     ]
     return [Fact(words.say(f"screen.fact.{name}"), value) for name, value in told if value is not None]
 
@@ -203,3 +204,23 @@ def _memory(summary: Summary, words: Catalogue) -> str | None:
     if memory.kv_used_peak_ratio is not None:
         parts.append(words.say("screen.memory.kv", share=memory.kv_used_peak_ratio))
     return words.say("screen.list_join").join(parts) or None
+
+
+def _cost(run: Run, words: Catalogue) -> str | None:
+    """What the run cost by its price, and what that buys; nothing without a price."""
+    price, used = run.spec.price, run.summary.cost
+    if used.spent is None:
+        unknown = price.device_hour is not None and run.summary.efficiency.devices is None
+        return words.say("screen.cost.devices_unknown") if unknown else None
+    least = "at_least" if used.uncounted and price.device_hour is None else "spent"
+    told = words.say(
+        f"screen.cost.{least}",
+        cost=used.spent,
+        currency=price.currency,
+        into=used.prompt_tokens,
+        out=used.output_tokens,
+        n=used.uncounted,
+    )
+    if used.tokens_per_currency is None:
+        return told
+    return told + words.say("screen.cost.buys", n=used.tokens_per_currency, currency=price.currency)

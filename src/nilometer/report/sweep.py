@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 from nilometer.core.run import Run
-from nilometer.core.summary import Distribution
+from nilometer.core.summary import Distribution, Summary
 from nilometer.metrics.curve import Greatest, Rung, greatest, knee, rungs_of
 from nilometer.text import units
 from nilometer.text.i18n import Catalogue
@@ -16,8 +16,16 @@ from .document import Bar, Bars, Cell, Column, Document, Foot, Lead, Table
 from .notes import level, short
 from .table import MARK, figure
 
-Ending = Literal["cut", "short"]
+Ending = Literal["cut", "time", "tokens"]
 _COLUMNS = (("ttft", "p50"), ("ttft", "p95"), ("tpot", "p50"), ("tpot", "p95"))
+
+_BOUGHT: dict[str, Callable[[Summary], float | None]] = {
+    "per_device": lambda summary: summary.efficiency.tokens_per_device_s,
+    "per_core": lambda summary: summary.efficiency.tokens_per_core_s,
+    "per_kwh": lambda summary: summary.efficiency.tokens_per_kwh,
+    "per_currency": lambda summary: summary.cost.tokens_per_currency,
+}
+"""Tokens for what serves them: a column where one of the runs knows it."""
 
 
 def sweep_document(
@@ -25,7 +33,7 @@ def sweep_document(
 ) -> Document:
     """`runs` in the order of measuring; the curve is shown from the lowest load to the highest.
 
-    `ended`: the user cut the sweep, or its time was short.
+    `ended`: the user cut the sweep, or its time or its tokens were short.
     """
     ordered = sorted(runs, key=lambda run: float(run.level or 0))
     rungs = rungs_of(ordered)
@@ -86,6 +94,7 @@ def _table(runs: Sequence[Run], rungs: Sequence[Rung], words: Catalogue) -> Tabl
     }
     opened = any(run.spec.load.is_open for run in runs)
     with_slo = runs[0].spec.slo is not None
+    bought = [(name, of) for name, of in _BOUGHT.items() if any(of(run.summary) is not None for run in runs)]
     columns = [
         Column(words.say("short.requests_per_s" if opened else "short.in_flight")),
         *([Column(words.say("short.came"))] if opened else []),
@@ -94,6 +103,7 @@ def _table(runs: Sequence[Run], rungs: Sequence[Rung], words: Catalogue) -> Tabl
         Column(words.say("short.tokens_all"), "decimal", words.say("screen.tokens_unit")),
         *([Column(words.say("short.goodput"), "decimal", words.say("screen.requests_unit"))] if with_slo else []),
         *([Column("SLO", "left")] if with_slo else []),
+        *(_bought_column(name, runs[0].spec.price.currency, words) for name, _ in bought),
     ]
     rows = []
     for run, rung in zip(runs, rungs, strict=True):
@@ -105,8 +115,13 @@ def _table(runs: Sequence[Run], rungs: Sequence[Rung], words: Catalogue) -> Tabl
         row.append(Cell(units.rate(made.output_tokens_per_s)))
         if with_slo:
             row += [Cell(units.rate(made.goodput_requests_per_s)), Cell(_kept(rung, words))]
+        row += [Cell(units.rate(of(run.summary))) for _, of in bought]
         rows.append(row)
     return Table(columns=columns, rows=rows, legend=list(_legend(runs, words)))
+
+
+def _bought_column(name: str, currency: str, words: Catalogue) -> Column:
+    return Column(words.say(f"short.{name}", currency=currency), "decimal", words.say(f"screen.sweep.unit.{name}"))
 
 
 def _came_per_s(run: Run) -> float | None:
@@ -154,7 +169,7 @@ def _foot(
         return Foot(text=words.say("screen.foot.not_archived"))
     at = next((run for run in runs if found is not None and float(run.level or 0) == found.level), runs[-1])
     commands = [f"nilo runs show {short(at)}", f"nilo measure --like {short(at)} --procedure guide"]
-    if ended is not None:
+    if ended in ("cut", "time"):
         commands.insert(0, f"nilo sweep --resume {group}")
     text = words.say("screen.foot.group", group=group, runs=", ".join(short(run) for run in runs))
     return Foot(text=text, lead=words.say("screen.foot.next"), commands=commands)

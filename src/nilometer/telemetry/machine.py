@@ -34,8 +34,8 @@ def read_machine() -> Machine:
     )
 
 
-def read_client(event_loop: str | None = None) -> Client:
-    """This program: version, Python, event loop of the workers, HTTP parser."""
+def read_client(event_loop: str | None = None, workers: int | None = None) -> Client:
+    """This program: version, Python, event loop and number of the workers, HTTP parser."""
     import httptools  # noqa: PLC0415 - only its version is wanted
 
     return Client(
@@ -43,6 +43,7 @@ def read_client(event_loop: str | None = None) -> Client:
         python=platform.python_version(),
         event_loop=event_loop,
         http_parser=f"httptools {httptools.__version__}",
+        workers=workers,
     )
 
 

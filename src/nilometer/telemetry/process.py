@@ -1,4 +1,4 @@
-"""Memory of a local server's process tree."""
+"""Memory and processor time of a local server's process tree."""
 
 from __future__ import annotations
 
@@ -28,6 +28,24 @@ def tree_rss_bytes(pid: int) -> int | None:
         return None
     sizes = [size for process in family if (size := _rss(process)) is not None]
     return sum(sizes) if sizes else None
+
+
+def tree_cpu_s(pid: int) -> dict[int, float]:
+    """Processor time so far of a process and each of its children, by process; none of those that are gone."""
+    try:
+        root = psutil.Process(pid)
+        family = [root, *root.children(recursive=True)]
+    except psutil.Error:
+        return {}
+    return {process.pid: used for process in family if (used := _cpu_s(process)) is not None}
+
+
+def _cpu_s(process: psutil.Process) -> float | None:
+    try:
+        times = process.cpu_times()
+    except psutil.Error:
+        return None
+    return float(times.user + times.system)
 
 
 def _rss(process: psutil.Process) -> int | None:

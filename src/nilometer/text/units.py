@@ -132,6 +132,15 @@ def about(value: float | None) -> str:
     return f"{fixed(value / 1e3, 1 if value < 9_950 else 0)} k" if value >= 999.5 else count(value)
 
 
+def money(value: float | None) -> str:
+    """An amount of money to two decimals, a smaller one to two digits: `1,250.00`, `0.31`, `0.0042`, `0`."""
+    if value is None or not math.isfinite(value):
+        return NOT_MEASURED
+    if not 0 < abs(value) < 0.095:
+        return fixed(value, 2 if value else 0)
+    return fixed(value, min(1 - math.floor(math.log10(abs(value))), 12))
+
+
 def plain(value: object) -> str:
     """A parameter as it is: text unchanged, whole numbers ungrouped (a port is no amount), others to four digits."""
     if value is None:
@@ -174,6 +183,7 @@ FORMATS: dict[str, Callable[[float | None], str]] = {
     "clock": clock,
     "size": size,
     "about": about,
+    "money": money,
 }
 """What a sentence may ask for behind a parameter's name: `{share:percent}`, `{lag_ms:latency}`."""
 

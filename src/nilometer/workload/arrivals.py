@@ -143,6 +143,17 @@ def mean_rate_per_s(text: str, rate_per_s: float | None, seconds: float) -> floa
     return requests / seconds if seconds else stretches[0].from_per_s
 
 
+def peak_rate_per_s(text: str, rate_per_s: float | None, seconds: float) -> float:
+    """The greatest rate over the first so many seconds after the warm-up."""
+    begun_s, peak = 0.0, rate_per_s or 0.0
+    for stretch in plan(text) or []:
+        if begun_s < seconds:
+            part = min((seconds - begun_s) / stretch.length_s, 1.0) if math.isfinite(stretch.length_s) else 1.0
+            peak = max(peak, stretch.from_per_s, stretch.from_per_s + (stretch.to_per_s - stretch.from_per_s) * part)
+        begun_s += stretch.length_s
+    return peak
+
+
 def _held(rate_per_s: float, length_s: float) -> Stretch:
     return Stretch(length_s, rate_per_s, rate_per_s)
 

@@ -6,11 +6,13 @@ import io
 import re
 from datetime import datetime
 
+import msgspec
 import pytest
 
 from nilometer.cli.progress import Progress, figures_line, head_line, plan_line, state_line
-from nilometer.core.spec import Load, Prompts, Spec
+from nilometer.core.spec import Load, Price, Prompts, Spec
 from nilometer.experiment.live import Live
+from nilometer.experiment.orders import Foretold
 from nilometer.text.i18n import Catalogue
 
 EN, ZH = Catalogue("en"), Catalogue("zh")
@@ -36,11 +38,11 @@ def _ends(seconds: float) -> str:
 
 
 def test_before_the_run_one_line_says_what_will_be_done() -> None:
-    assert plan_line(SPEC, EN, api="chat", now_wall_s=NOW_S, tokens=800_000) == (
+    assert plan_line(SPEC, EN, api="chat", now_wall_s=NOW_S, amount=Foretold(800_000)) == (
         "chat · closed loop, 16 in flight · 512 in / 128 out · warm-up 60 s, then 180 s · "
         f"ends {_ends(240)} · about 0.8 M tokens"
     )
-    assert plan_line(SPEC, ZH, api="chat", now_wall_s=NOW_S, tokens=800_000) == (
+    assert plan_line(SPEC, ZH, api="chat", now_wall_s=NOW_S, amount=Foretold(800_000)) == (
         f"chat · 闭环，在途请求数 16 · 输入 512 / 输出 128 · 预热 60 s，测量 180 s · {_ends(240)} 结束 · 约 0.8 M token"
     )
 
@@ -48,10 +50,21 @@ def test_before_the_run_one_line_says_what_will_be_done() -> None:
 def test_a_count_has_no_end_and_an_unknown_amount_is_not_foretold() -> None:
     load = Load(rate_per_s=2.5, requests=1, warmup_s=2.5)
     spec = Spec(target="x", load=load, prompts=Prompts(input_tokens="uniform:64,256"))
-    assert plan_line(spec, EN, api="completions", now_wall_s=NOW_S, tokens=None) == (
+    assert plan_line(spec, EN, api="completions", now_wall_s=NOW_S, amount=None) == (
         "completions · open loop, 2.5 requests/s (poisson) · uniform:64,256 in / 128 out · "
         "warm-up 2.5 s, then 1 request"
     )
+
+
+def test_the_cost_is_foretold_and_that_of_all_levels() -> None:
+    stream, spec = io.StringIO(), msgspec.structs.replace(SPEC, price=Price(currency="CNY"))
+    with Progress(EN, stream=stream) as progress:
+        progress.before(
+            spec, api="chat", now_wall_s=NOW_S, amount=Foretold(800_000, 0.31), in_all=Foretold(4_000_000, 1.5)
+        )
+    first, second = stream.getvalue().splitlines()
+    assert first.endswith("about 0.8 M tokens, about 0.31 CNY")
+    assert second == "all levels: about 4.0 M tokens, about 1.50 CNY"
 
 
 def test_during_the_run_phase_figures_and_state() -> None:
@@ -106,7 +119,7 @@ def test_quiet_says_nothing(interactive: bool) -> None:
     stream = io.StringIO()
     with Progress(EN, quiet=True, stream=stream, interactive=interactive) as progress:
         progress.probing("reach")
-        progress.before(SPEC, api="chat", now_wall_s=NOW_S, tokens=1)
+        progress.before(SPEC, api="chat", now_wall_s=NOW_S, amount=Foretold(1))
         progress.update(LIVE)
     assert stream.getvalue() == ""
 
@@ -115,7 +128,7 @@ def test_on_a_terminal_the_bar_is_drawn_and_taken_away(monkeypatch: pytest.Monke
     monkeypatch.setenv("COLUMNS", "80")
     stream = io.StringIO()
     with Progress(ZH, stream=stream, interactive=True) as progress:
-        progress.before(SPEC, api="chat", now_wall_s=NOW_S, tokens=800_000)
+        progress.before(SPEC, api="chat", now_wall_s=NOW_S, amount=Foretold(800_000))
         progress.update(LIVE)
         drawn = re.sub(r"\x1b\[[\d;?]*[A-Za-z]", "", stream.getvalue())
         assert "测量  01:12 / 03:00 ━" in drawn
@@ -146,5 +159,5 @@ class Broken(io.StringIO):
 
 def test_a_reader_that_is_gone_silences_the_screen_and_not_the_run() -> None:
     with Progress(EN, stream=Broken(), interactive=False) as progress:
-        progress.before(SPEC, api="chat", now_wall_s=NOW_S, tokens=1)
+        progress.before(SPEC, api="chat", now_wall_s=NOW_S, amount=Foretold(1))
         progress.update(LIVE)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 import pytest
 
-from nilometer.cli.values import HEADER, LABEL, LIMITS, RAMP, SECONDS, SHARE
+from nilometer.cli.values import HEADER, LABEL, LIMITS, PRICE, RAMP, SECONDS, SHARE
 
 
 @pytest.mark.parametrize(
@@ -19,6 +19,21 @@ def test_seconds(text: str, seconds: float) -> None:
 def test_what_is_no_time_is_refused(text: str) -> None:
     with pytest.raises(click.BadParameter, match="60s"):
         SECONDS.convert(text, None, None)
+
+
+def test_a_price_by_its_parts() -> None:
+    assert PRICE.convert("in=0.15, out=0.60,currency=CNY", None, None) == {
+        "input_per_million": 0.15,
+        "output_per_million": 0.60,
+        "currency": "CNY",
+    }
+    assert PRICE.convert("hour=2.5,devices=8", None, None) == {"device_hour": 2.5, "devices": 8}
+
+
+@pytest.mark.parametrize("text", ["", "0.15", "in=", "in=cheap", "tokens=1", "devices=1.5", "in=1,,out=2"])
+def test_what_is_no_price_is_refused(text: str) -> None:
+    with pytest.raises(click.BadParameter, match=r"in=0\.15"):
+        PRICE.convert(text, None, None)
 
 
 def test_ramp_may_be_auto() -> None:

@@ -86,7 +86,7 @@ def test_what_is_not_said_has_the_defaults_of_the_contract() -> None:
     assert (spec.prompts.input_tokens, spec.prompts.output_tokens, spec.sampling.temperature) == ("512", "128", 0)
     limits = spec.timeouts
     assert (limits.connect_s, limits.first_s, limits.idle_s, limits.total_s) == (10, "none", 120, 600)
-    assert (spec.load.max_error_rate, spec.load.workers, spec.load.arrivals) == (0.01, 1, "poisson")
+    assert (spec.load.max_error_rate, spec.load.workers, spec.load.arrivals) == (0.01, None, "poisson")
 
 
 def test_a_spec_comes_back_from_its_toml() -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nilometer.core.spec import Load, Spec, Timeouts
-from nilometer.experiment.orders import Share, limits, orders, part, ramp_s, tokens_foretold
+from nilometer.core.spec import Load, Price, Spec, Timeouts
+from nilometer.experiment.orders import Foretold, Share, foretold, limits, orders, part, ramp_s
 
 
 class Way(NamedTuple):
@@ -76,10 +77,28 @@ def test_ramp(asked: float | None, warmup: float, e2e: float | None, expected: f
 def test_tokens_foretold() -> None:
     # 4 in flight for 10 + 30 s at 2 s each = 80 requests of 100 + 20 tokens
     closed = spec_of(concurrency=4, warmup_s=10, duration_s=30)
-    assert tokens_foretold(closed, 2.0, 100, 20) == 9_600
+    assert tokens(closed, 2.0, 100, 20) == 9_600
     # a rate needs no E2E: 3/s for 40 s
-    assert tokens_foretold(spec_of(rate_per_s=3, warmup_s=10, duration_s=30), None, 100, 20) == 14_400
+    assert tokens(spec_of(rate_per_s=3, warmup_s=10, duration_s=30), None, 100, 20) == 14_400
     # a count is itself, and the warm-up before it
-    assert tokens_foretold(spec_of(concurrency=4, warmup_s=10, requests=50), 2.0, 100, 20) == (20 + 50) * 120
-    assert tokens_foretold(spec_of(concurrency=4, warmup_s=0, requests=50), None, 100, 20) == 6_000
-    assert tokens_foretold(closed, None, 100, 20) is None
+    assert tokens(spec_of(concurrency=4, warmup_s=10, requests=50), 2.0, 100, 20) == (20 + 50) * 120
+    assert tokens(spec_of(concurrency=4, warmup_s=0, requests=50), None, 100, 20) == 6_000
+    assert foretold([closed], None, 100, 20) is None
+
+
+def tokens(spec: Spec, e2e_s: float | None, into: float, out: float) -> int | None:
+    amount = foretold([spec], e2e_s, into, out)
+    return None if amount is None else amount.tokens
+
+
+def test_the_cost_foretold_is_that_of_all_the_tests() -> None:
+    """360 requests of 1,000 + 500 tokens: 0.36 M at 0.5 and 0.18 M at 2; 80 s of 4 devices at 9 an hour."""
+    tests = [spec_of(rate_per_s=rate, warmup_s=10, duration_s=30) for rate in (3, 6)]
+    tokens_only = [
+        msgspec.structs.replace(one, price=Price(input_per_million=0.5, output_per_million=2)) for one in tests
+    ]
+    assert foretold(tokens_only, None, 1_000, 500) == Foretold(540_000, 0.54)
+    hours = [msgspec.structs.replace(one, price=Price(device_hour=9, devices=4)) for one in tests]
+    assert foretold(hours, None, 1_000, 500) == Foretold(540_000, 0.8)
+    assert foretold(tests, None, 1_000, 500) == Foretold(540_000, None)
+    assert foretold([*tests, spec_of(concurrency=1)], None, 1_000, 500) is None, "half of it is not foretold"

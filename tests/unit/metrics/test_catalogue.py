@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from nilometer.core.summary import Generator, Lengths, Memory, Throughput
+from nilometer.core.summary import Cost, Efficiency, Generator, Lengths, Memory, Quota, Throughput
 from nilometer.metrics.catalogue import BY_NAME, METRICS, PER_REQUEST
 
 from .made import answered, phases, summary
@@ -17,6 +17,9 @@ def test_every_figure_of_a_summary_has_its_row_and_every_row_its_figure() -> Non
     assert named("lengths") == set(Lengths.__struct_fields__) - {"token_source"}
     assert named("generator") == set(Generator.__struct_fields__) - {"verdict", "stamp_source"}
     assert named("memory") == set(Memory.__struct_fields__) - {"source"}
+    assert named("efficiency") == set(Efficiency.__struct_fields__)
+    assert named("quota") == set(Quota.__struct_fields__)
+    assert named("cost") == set(Cost.__struct_fields__)
 
 
 def test_names_are_unique_and_say_where_they_are() -> None:
