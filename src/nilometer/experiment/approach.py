@@ -64,13 +64,8 @@ def approach(spec: Spec, headers: Headers, *, address: str, salt: str, on_step: 
     """
     secrets = secrets_of(spec, headers)
     endpoint = parse(address)
-    inputs, outputs = length_mix(spec.prompts.input_tokens), length_mix(spec.prompts.output_tokens)
-    workload = _workload(spec)
-    if workload is not None:
-        inputs, outputs = lengths_of(workload, (inputs, outputs))
-    if endpoint.authorization and "authorization" not in {name.lower() for name, _ in headers}:
-        headers = (*headers, ("Authorization", endpoint.authorization))
-    headers = _with_dialects(spec, headers)
+    inputs, outputs, workload = asked_lengths(spec)
+    headers = headers_to(endpoint, spec, headers)
     route = resolve(endpoint, insecure=spec.http.insecure, proxy=spec.http.proxy)
     with _masked(Mask(secrets)) as mask:
         if spec.probe:
@@ -114,6 +109,22 @@ def approach(spec: Spec, headers: Headers, *, address: str, salt: str, on_step: 
         findings=[msgspec.structs.replace(each, params=mask.params(each.params)) for each in found.findings],
         secrets=secrets,
     )
+
+
+def asked_lengths(spec: Spec) -> tuple[Distribution, Distribution, Workload | None]:
+    """Of prompts and of answers, and the workload that has them where there is one. Refuses what cannot be read."""
+    inputs, outputs = length_mix(spec.prompts.input_tokens), length_mix(spec.prompts.output_tokens)
+    workload = _workload(spec)
+    if workload is not None:
+        inputs, outputs = lengths_of(workload, (inputs, outputs))
+    return inputs, outputs, workload
+
+
+def headers_to(endpoint: Endpoint, spec: Spec, headers: Headers) -> Headers:
+    """All that go with a request: those given, the address's own credentials, what the dialect asks for."""
+    if endpoint.authorization and "authorization" not in {name.lower() for name, _ in headers}:
+        headers = (*headers, ("Authorization", endpoint.authorization))
+    return _with_dialects(spec, headers)
 
 
 def _with_dialects(spec: Spec, headers: Headers) -> Headers:

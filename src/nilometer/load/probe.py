@@ -100,7 +100,7 @@ def probe(
     asked = body(spec, settled.terms, SAMPLE, FEW_TOKENS, stream=spec.stream)
     keeps = courier.keeps(talk.path(settled.terms), asked, settled.terms.dialect.method)
     on_step("lengths")
-    found = _lengths(talk, settled.terms, inputs, outputs, engine.context_tokens)
+    found = learn_lengths(talk, settled.terms, inputs, outputs, engine.context_tokens)
     per_token_s = _per_token_s(settled, found.short_s)
     return ProbeResult(
         terms=settled.terms,
@@ -127,7 +127,9 @@ def probe(
     )
 
 
-class _Lengths(NamedTuple):
+class Lengths(NamedTuple):
+    """What was learnt of prompts: a ruler tried, and what the server adds around one."""
+
     trial: Trial
     findings: list[Finding]
     template_tokens: int | None
@@ -135,9 +137,9 @@ class _Lengths(NamedTuple):
     answered_as: str | None
 
 
-def _lengths(
+def learn_lengths(
     talk: Talk, terms: Terms, inputs: Distribution, outputs: Distribution, context_tokens: int | None
-) -> _Lengths:
+) -> Lengths:
     """Measure the ruler, refuse lengths that cannot be, try finished prompts."""
     sample = ask(talk, terms, SAMPLE)
     found = counter(talk, terms, sample)
@@ -146,7 +148,7 @@ def _lengths(
     if template is None and terms.api == "chat" and found is not None:
         findings = [*findings, Finding(slug="template_tokens_unknown", kind="validity", severity="low")]
     check(talk.spec, inputs, outputs, least=maker_of(talk.spec, made, "").least, context_tokens=context_tokens)
-    return _Lengths(
+    return Lengths(
         trial=attempt(talk, terms, made, inputs, context_tokens),
         findings=findings,
         template_tokens=template,
