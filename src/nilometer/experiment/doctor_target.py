@@ -21,11 +21,10 @@ from nilometer.core.finding import Finding
 from nilometer.core.mask import Mask
 from nilometer.core.secrets import mask_url
 from nilometer.core.spec import Spec, secrets_of
-from nilometer.load.probe import learn_lengths
 from nilometer.load.probe_courier import Courier
-from nilometer.load.probe_facts import Served, choose, facts, listed, served_by
-from nilometer.load.probe_length import SAMPLE
-from nilometer.load.probe_talk import FEW_TOKENS, Opened, Reply, Settled, open_talk, settle
+from nilometer.load.probe_facts import Served, choose, listed, served_by
+from nilometer.load.probe_length import SAMPLE, ask, counter, template_alone
+from nilometer.load.probe_talk import FEW_TOKENS, Opened, Reply, Settled, lengths_apart, open_talk, settle
 from nilometer.load.probe_terms import Terms, body, wanted_length_fields
 from nilometer.net.endpoint import Endpoint, parse
 from nilometer.net.fetch import Handshake, look
@@ -67,6 +66,8 @@ READY_S = 10.0
 CONNECT_S = 5.0
 ASKED_TIMES = 8
 MOST_ADDRESSES = 8
+QUICK_NS = NS_PER_S
+"""Where a short answer takes longer, the fields of its length are not tried apart."""
 GLANCE_S = 3.0
 """For all that is asked of replicas after the first answer."""
 SOON_DAYS = 14
@@ -107,7 +108,7 @@ def _masked(check: Check, mask: Mask) -> Check:
 def _steps(spec: Spec, headers: Headers, address: str, environ: Mapping[str, str]) -> Iterator[Check]:
     endpoint = parse(address)
     yield proxy_variables(endpoint, spec.http.proxy, environ)
-    inputs, outputs, _ = asked_lengths(spec)
+    asked_lengths(spec)
     sent = dict(headers_to(endpoint, spec, headers))
     courier = Courier(endpoint, spec.http, sent, timeout_s=REQUEST_S, ready_s=READY_S)
     there, fault = _tried(lambda: served_by(courier, spec.api, bool(spec.protocol)))
@@ -136,16 +137,14 @@ def _steps(spec: Spec, headers: Headers, address: str, environ: Mapping[str, str
     pending = [*opened.findings, *settled.findings]
     yield _of("stream", pending) or stream(opened.reply, settled, asked=streams)
     yield _of("usage", pending) or Check(slug="usage", state="ok", value="usage")
-    yield _of("length_fields", pending) or length_fields(
-        wanted_length_fields(spec, opened.terms.dialect), settled.terms
-    )
-    engine, _ = facts(courier, opened.there, opened.terms.model)
+    yield _of("length_fields", pending) or length_fields(*_lengths_asked(spec, opened, settled))
     asked = body(spec, settled.terms, SAMPLE, FEW_TOKENS, stream=spec.stream)
     if courier.keeps(opened.talk.path(settled.terms), asked, settled.terms.dialect.method) is False:
         pending.append(Finding(slug="connection_not_kept", kind="note", severity="low"))
-    learnt = learn_lengths(opened.talk, settled.terms, inputs, outputs, engine.context_tokens)
-    pending += [*learnt.findings, *learnt.trial.findings]
-    yield _of("template", pending) or template(learnt.template_tokens)
+    found = counter(opened.talk, settled.terms, ask(opened.talk, settled.terms, SAMPLE))
+    if found is None:
+        pending.append(Finding(slug="input_length_estimated", kind="validity", severity="medium"))
+    yield template(template_alone(found))
     for finding in pending:
         yield Check(slug=finding.slug, state="warn", params=finding.params, finding=finding.slug)
     yield replicas(_answers(courier, opened.there, addresses), len(addresses) or 1)
@@ -162,7 +161,6 @@ _BELONGS = {
     "stream": ("stream_ignored",),
     "usage": ("usage_missing", "stream_options_refused"),
     "length_fields": ("output_length_not_enforced", "length_fields_refused"),
-    "template": ("template_tokens_unknown",),
 }
 """Check -> the findings that are its answer, the gravest first."""
 
@@ -226,6 +224,14 @@ def _asked(courier: Courier, spec: Spec, opened: Opened) -> Iterator[Check]:
     yield Check(slug="request", state="ok", value=round(ms, 3), params={"ms": ms, "model": opened.terms.model})
 
 
+def _lengths_asked(
+    spec: Spec, opened: Opened, settled: Settled
+) -> tuple[tuple[str, ...], Terms, dict[str | None, int | None]]:
+    quick = bool(settled.terms.length_fields) and settled.reply.response.elapsed_ns < QUICK_NS
+    apart = lengths_apart(opened.talk, settled.terms) if quick else {}
+    return wanted_length_fields(spec, opened.terms.dialect), settled.terms, apart
+
+
 def first_token_ns(reply: Reply, terms: Terms) -> int | None:
     """From the start of the request, its connection included, to the read that completed a first token."""
     reader = terms.dialect.reader(True, False)
@@ -260,12 +266,22 @@ def buffered(reads: Sequence[tuple[int, int]], made_ns: int) -> bool:
     return reads[-1][0] - reads[0][0] < BUFFERED_SHARE * made_ns
 
 
-def length_fields(wanted: tuple[str, ...], terms: Terms) -> Check:
-    """Which of the fields that make answers as long as asked are honoured, where any was wanted."""
+def length_fields(wanted: tuple[str, ...], terms: Terms, apart: Mapping[str | None, int | None]) -> Check:
+    """Which of the fields that make answers as long as asked are honoured, where any was wanted.
+
+    `apart` is what `lengths_apart` got, empty where it was not asked.
+    """
     if not wanted:
         return Check(slug="length_fields", state="skipped")
-    taken = ", ".join(terms.length_fields)
-    return Check(slug="length_fields", state="ok", value=taken, params={"fields": taken})
+    if apart.get(None) == FEW_TOKENS:
+        return _honoured(terms.length_fields, "unneeded")
+    alone = tuple(field for field in terms.length_fields if apart.get(field) == FEW_TOKENS)
+    return _honoured(alone) if alone else _honoured(terms.length_fields, "together")
+
+
+def _honoured(fields: tuple[str, ...], said: str | None = None) -> Check:
+    told = ", ".join(fields)
+    return Check(slug="length_fields", state="ok", value=told, params={"fields": told}, said=said)
 
 
 def template(tokens: int | None) -> Check:

@@ -100,7 +100,7 @@ def probe(
     asked = body(spec, settled.terms, SAMPLE, FEW_TOKENS, stream=spec.stream)
     keeps = courier.keeps(talk.path(settled.terms), asked, settled.terms.dialect.method)
     on_step("lengths")
-    found = learn_lengths(talk, settled.terms, inputs, outputs, engine.context_tokens)
+    found = _lengths(talk, settled.terms, inputs, outputs, engine.context_tokens)
     per_token_s = _per_token_s(settled, found.short_s)
     return ProbeResult(
         terms=settled.terms,
@@ -127,9 +127,7 @@ def probe(
     )
 
 
-class Lengths(NamedTuple):
-    """What was learnt of prompts: a ruler tried, and what the server adds around one."""
-
+class _Lengths(NamedTuple):
     trial: Trial
     findings: list[Finding]
     template_tokens: int | None
@@ -137,9 +135,9 @@ class Lengths(NamedTuple):
     answered_as: str | None
 
 
-def learn_lengths(
+def _lengths(
     talk: Talk, terms: Terms, inputs: Distribution, outputs: Distribution, context_tokens: int | None
-) -> Lengths:
+) -> _Lengths:
     """Measure the ruler, refuse lengths that cannot be, try finished prompts."""
     sample = ask(talk, terms, SAMPLE)
     found = counter(talk, terms, sample)
@@ -148,7 +146,7 @@ def learn_lengths(
     if template is None and terms.api == "chat" and found is not None:
         findings = [*findings, Finding(slug="template_tokens_unknown", kind="validity", severity="low")]
     check(talk.spec, inputs, outputs, least=maker_of(talk.spec, made, "").least, context_tokens=context_tokens)
-    return Lengths(
+    return _Lengths(
         trial=attempt(talk, terms, made, inputs, context_tokens),
         findings=findings,
         template_tokens=template,
