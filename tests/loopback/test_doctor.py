@@ -249,6 +249,19 @@ def test_an_engine_that_is_not_prepared_is_a_failed_check_with_its_fix(tmp_path:
     assert not list(tmp_path.rglob("*.gguf"))
 
 
-def test_what_is_no_target_is_refused_before_anything_is_looked_at(tmp_path: Path) -> None:
-    done = nilo(tmp_path, "nothing", "--json")
-    assert (done.returncode, "(target_unknown)" in done.stderr) == (2, True), done.stderr
+@pytest.mark.parametrize(
+    ("words", "slug"),
+    [
+        (("nothing",), "target_unknown"),
+        (("http://127.0.0.1:9", "--api", "odd"), "api_unknown"),
+        (("{file}",), "lengths"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_before_anything_is_looked_at(
+    tmp_path: Path, words: tuple[str, ...], slug: str
+) -> None:
+    file = tmp_path / "spec.toml"
+    file.write_text('target = "http://127.0.0.1:9"\n[prompts]\ninput_tokens = "odd"\n')
+    done = nilo(tmp_path, *(word.format(file=file) for word in words), "--json")
+    assert (done.returncode, done.stdout) == (2, ""), done.stderr
+    assert f"({slug}" in done.stderr

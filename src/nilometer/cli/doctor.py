@@ -38,6 +38,7 @@ def command(target: str | None, session: Session, **given: Any) -> None:
     """
     from nilometer.core.mask import Mask
     from nilometer.core.spec import secrets_of
+    from nilometer.experiment.doctor_target import refuse_nonsense
 
     from .machine import head
     from .measuring import refuse_what_is_no_target
@@ -47,6 +48,7 @@ def command(target: str | None, session: Session, **given: Any) -> None:
     if spec is not None:
         session.mask = Mask(secrets_of(spec, headers))
         refuse_what_is_no_target(spec.target)
+        refuse_nonsense(spec)
     checks = []
     for check in _checks(spec, headers, session):
         checks.append(check)

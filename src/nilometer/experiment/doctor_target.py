@@ -24,7 +24,7 @@ from nilometer.core.spec import Spec, secrets_of
 from nilometer.load.probe_courier import Courier
 from nilometer.load.probe_facts import Served, choose, listed, served_by
 from nilometer.load.probe_length import SAMPLE, ask, counter, template_alone
-from nilometer.load.probe_talk import FEW_TOKENS, Opened, Reply, Settled, lengths_apart, open_talk, settle
+from nilometer.load.probe_talk import FEW_TOKENS, Opened, Reply, Settled, apis, lengths_apart, open_talk, settle
 from nilometer.load.probe_terms import Terms, body, wanted_length_fields
 from nilometer.net.endpoint import Endpoint, parse
 from nilometer.net.fetch import Handshake, look
@@ -78,6 +78,12 @@ TELLING_NS = 50 * NS_PER_MS
 _PROXIES = {"http": ("HTTP_PROXY", "ALL_PROXY"), "https": ("HTTPS_PROXY", "ALL_PROXY")}
 
 
+def refuse_nonsense(spec: Spec) -> None:
+    """Refuse before anything is looked at what is wrong with the spec itself: its API, its lengths, its files."""
+    apis(spec)
+    asked_lengths(spec)
+
+
 def walk(spec: Spec, headers: Headers, address: str, environ: Mapping[str, str]) -> Iterator[Check]:
     """The checks of `address` as they are made, in the order of WALK. It never raises NiloError."""
     mask = Mask(secrets_of(spec, headers))
@@ -108,7 +114,6 @@ def _masked(check: Check, mask: Mask) -> Check:
 def _steps(spec: Spec, headers: Headers, address: str, environ: Mapping[str, str]) -> Iterator[Check]:
     endpoint = parse(address)
     yield proxy_variables(endpoint, spec.http.proxy, environ)
-    asked_lengths(spec)
     sent = dict(headers_to(endpoint, spec, headers))
     courier = Courier(endpoint, spec.http, sent, timeout_s=REQUEST_S, ready_s=READY_S)
     there, fault = _tried(lambda: served_by(courier, spec.api, bool(spec.protocol)))
