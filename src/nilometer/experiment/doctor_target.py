@@ -188,10 +188,15 @@ def proxy_variables(endpoint: Endpoint, proxy: str | None, environ: Mapping[str,
     names = [name for upper in _PROXIES[endpoint.scheme] for name in (upper.lower(), upper) if environ.get(name)]
     if not names:
         return Check(slug=slug, state="skipped")
-    params: dict[str, Param] = {"variable": names[0], "proxy": mask_url(environ[names[0]]), "host": endpoint.host}
+    params: dict[str, Param] = {"variable": names[0], "proxy": _as_url(environ[names[0]]), "host": endpoint.host}
     left_out = environ.get("no_proxy") or environ.get("NO_PROXY") or ""
     bypassed = bool(proxy_bypass_environment(endpoint.host_header, {"no": left_out}))
     return Check(slug=slug, state="ok" if bypassed else "warn", value=names[0], params=params)
+
+
+def _as_url(proxy: str) -> str:
+    """A proxy variable as it may be printed; other programs also take it without a scheme."""
+    return mask_url(proxy if "//" in proxy else f"http://{proxy}")
 
 
 def tls(used: bool, seen: Handshake, now_wall_s: float) -> Check:

@@ -57,7 +57,7 @@ def test_a_proxy_variable_matters_where_it_would_be_followed(
 
 def test_a_proxy_is_told_without_its_secret() -> None:
     proxy = "http://user:canary@p:1"
-    for given, environ in ((None, {"ALL_PROXY": proxy}), (proxy, {})):
+    for given, environ in ((None, {"ALL_PROXY": proxy}), (None, {"ALL_PROXY": "user:canary@p:1"}), (proxy, {})):
         check = proxy_variables(parse("http://h"), given, environ)
         assert check.params["proxy"] == "http://***@p:1"
         assert "canary" not in str(check)
