@@ -231,7 +231,7 @@ def test_a_load_that_never_gets_through_a_handshake_says_so(tmp_path: Path, made
 def test_the_doctor_names_the_proxy(tmp_path: Path) -> None:
     proxy = f"http://127.0.0.1:{free_port()}"
     done = nilo(tmp_path, "doctor", "http://127.0.0.1:9", "--proxy", proxy, "--json")
-    check = next(check for check in json.loads(done.stdout)["checks"] if check["slug"] == "target")
+    check = next(check for check in json.loads(done.stdout)["checks"] if check["slug"] == "address")
     assert (done.returncode, check["value"]) == (3, "proxy_unreachable")
 
 

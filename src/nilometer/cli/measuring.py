@@ -70,27 +70,37 @@ def open_archive_of(session: Session) -> Iterator[Archive]:
 def found_target(
     target: str | None, session: Session, given: dict[str, Any], archive: Archive | None
 ) -> Iterator[Found]:
-    """The target by its address, or the engine that it names, started for as long as the context lasts."""
-    from nilometer.engines import embedded
-
+    """The target as it is asked for, reached."""
     base = _like(given["like"], session, archive) if given["like"] else None
     spec = resolve(target or "", given, base)
     headers = headers_given(spec, given, os.environ)
     session.mask = Mask(secrets_of(spec, headers))
+    with reached(spec, headers, session) as found:
+        yield found
+
+
+@contextmanager
+def reached(spec: Spec, headers: Headers, session: Session) -> Iterator[Found]:
+    """The target by its address, or the engine that it names, started for as long as the context lasts."""
+    from nilometer.engines import embedded
+
+    refuse_what_is_no_target(spec.target)
     if embedded.names_engine(spec.target):
         with embedded.launch_spec(spec.target, tell=session.progress) as engine:
             behind = Behind(engine.url, engine.facts, engine.model, engine.pid)
             yield Found(spec, (*headers, *engine.headers.items()), behind)
     else:
-        _refuse_what_is_no_address(spec.target)
         yield Found(spec, headers, None)
 
 
-def _refuse_what_is_no_address(target: str) -> None:
+def refuse_what_is_no_target(target: str) -> None:
     """Say at once what a word may be that is neither an address nor an engine: slug `target_unknown`."""
     from nilometer.engines.catalogue import EMBEDDED, ENGINES
+    from nilometer.engines.embedded import names_engine
     from nilometer.net.endpoint import parse
 
+    if names_engine(target):
+        return
     try:
         parse(target)
     except SpecError as fault:

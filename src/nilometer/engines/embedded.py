@@ -20,6 +20,7 @@ from . import catalogue, flags, model_cache
 from .catalogue import EMBEDDED, Program
 from .flags import Flag
 from .prepare import DEFAULT_PRECISION, prepare
+from .prepare import is_prepared as model_is_prepared
 from .process import READY_BUDGET_S, Launch, LaunchedEngine, begin, free_port, port_is_free
 from .tell import Tell, quiet
 
@@ -90,6 +91,12 @@ def start(
 def launch_spec(spec: str, *, tell: Tell = quiet) -> AbstractContextManager[LaunchedEngine]:
     """The engine that a spec such as `llama-server:-np 4` names, with the embedded model unless it names one."""
     return start(spec=spec, tell=tell)
+
+
+def is_prepared(spec: str) -> bool:
+    """Whether the engine can start without a model being fetched: it names its own, or the embedded one lies ready."""
+    users_flags = flags.split(spec.partition(":")[2])
+    return any(word in flags.MODEL_SOURCES for word in users_flags) or model_is_prepared(DEFAULT_PRECISION)
 
 
 def names_engine(target: str) -> bool:

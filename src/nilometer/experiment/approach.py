@@ -25,7 +25,7 @@ from nilometer.workload import lengths
 from nilometer.workload.entry import Workload
 from nilometer.workload.lengths import Distribution
 from nilometer.workload.plan import calls
-from nilometer.workload.scenarios import kinds, mean_prompt_tokens, mean_think_s, of_rows, outputs_of
+from nilometer.workload.scenarios import Kind, kinds, mean_prompt_tokens, mean_think_s, of_rows, outputs_of
 from nilometer.workload.traffic import lengths_of, recorded_s
 
 Facts = TypeVar("Facts", EngineFacts, ModelFacts)
@@ -67,13 +67,8 @@ def approach(spec: Spec, headers: Headers, *, address: str, salt: str, on_step: 
     """
     secrets = secrets_of(spec, headers)
     endpoint = parse(address)
-    mix = kinds(spec.prompts, length_mix)
-    workload = _workload(spec)
-    if workload is not None:
-        mix = of_rows(mix, *lengths_of(workload, (mix[0].inputs, mix[0].outputs)))
-    if endpoint.authorization and "authorization" not in {name.lower() for name, _ in headers}:
-        headers = (*headers, ("Authorization", endpoint.authorization))
-    headers = _with_dialects(spec, headers)
+    mix, workload = asked_mix(spec)
+    headers = headers_to(endpoint, spec, headers)
     route = resolve(endpoint, insecure=spec.http.insecure, proxy=spec.http.proxy)
     with _masked(Mask(secrets)) as mask:
         if spec.probe:
@@ -117,6 +112,22 @@ def approach(spec: Spec, headers: Headers, *, address: str, salt: str, on_step: 
         findings=[msgspec.structs.replace(each, params=mask.params(each.params)) for each in found.findings],
         secrets=secrets,
     )
+
+
+def asked_mix(spec: Spec) -> tuple[tuple[Kind, ...], Workload | None]:
+    """What is asked, and the workload that says so where there is one. Refuses what cannot be read."""
+    mix = kinds(spec.prompts, length_mix)
+    workload = _workload(spec)
+    if workload is not None:
+        mix = of_rows(mix, *lengths_of(workload, (mix[0].inputs, mix[0].outputs)))
+    return mix, workload
+
+
+def headers_to(endpoint: Endpoint, spec: Spec, headers: Headers) -> Headers:
+    """All that go with a request: those given, the address's own credentials, what the dialect asks for."""
+    if endpoint.authorization and "authorization" not in {name.lower() for name, _ in headers}:
+        headers = (*headers, ("Authorization", endpoint.authorization))
+    return _with_dialects(spec, headers)
 
 
 def _with_dialects(spec: Spec, headers: Headers) -> Headers:

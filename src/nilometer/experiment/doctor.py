@@ -1,26 +1,21 @@
-"""Can this machine measure, does the target answer: one check after the other, each with state and exact fix."""
+"""Can this machine measure: one check after the other, each with state and exact fix."""
 
 from __future__ import annotations
 
 import resource
 from collections.abc import Iterator
-from typing import Literal
 
-import msgspec
 import psutil
 
 from nilometer.core.clock import NS_PER_MS
 from nilometer.core.environment import Machine
-from nilometer.core.errors import NiloError, Param
-from nilometer.core.spec import Spec
+from nilometer.core.errors import NiloError
 from nilometer.load.pulse import wall_offset_ns
 from nilometer.telemetry.machine import read_machine
 
-from .approach import Headers, approach
 from .calibrate import ceiling
+from .check import Check, State
 from .places import OWN_FILES
-
-State = Literal["ok", "warn", "fail", "skipped"]
 
 ENOUGH_FILES = 2048
 """Sockets for a concurrency of a thousand and what the worker needs besides."""
@@ -29,30 +24,20 @@ POWER_SAVING = ("powersave", "conservative")
 ENOUGH_EVENTS_PER_S = 12_000.0
 """256 streams of 50 tokens/s: below this one worker will soon be the limit."""
 DRIFT_MS = 1.0
+CEILING_S = 3.0
+CEILING_BESIDE_TARGET_S = 1.5
+"""Enough to tell a machine that can from one that cannot; the target then has the rest of ten seconds."""
 
 
-class Check(msgspec.Struct, frozen=True, kw_only=True):
-    """One finding of the doctor. `slug` names the check, `params` fill its sentence; the fix has one only if needed."""
-
-    slug: str
-    state: State
-    value: str | float | int | None = None
-    params: dict[str, Param] = {}
-
-
-def examine(target: str | None, spec: Spec | None, headers: Headers) -> Iterator[Check]:
-    """The checks one by one, as they are made: this machine first, then the target where there is one."""
+def examine(seconds: float = CEILING_S) -> Iterator[Check]:
+    """The checks of this machine one by one, as they are made; `seconds` for the generator's ceiling."""
     machine = read_machine()
     yield _cores(machine)
     yield _load(machine)
     yield _governor(machine)
     yield _open_files()
     yield _clock()
-    yield from _generator()
-    if target is None or spec is None:
-        yield Check(slug="target", state="skipped")
-    else:
-        yield from _target(spec, headers)
+    yield from _generator(seconds)
 
 
 def _cores(machine: Machine) -> Check:
@@ -106,9 +91,9 @@ def _clock() -> Check:
     )
 
 
-def _generator() -> Iterator[Check]:
+def _generator(seconds: float) -> Iterator[Check]:
     try:
-        reached = ceiling()
+        reached = ceiling(seconds)
     except NiloError as fault:
         yield Check(slug="ceiling", state="fail", params={"detail": fault.slug, "events_per_s": None})
         return
@@ -123,16 +108,3 @@ def _generator() -> Iterator[Check]:
         value=rounded,
         params={"events_per_s": rounded, "detail": None},
     )
-
-
-def _target(spec: Spec, headers: Headers) -> Iterator[Check]:
-    """The target through the very probe that a measurement begins with."""
-    try:
-        way = approach(spec, headers, address=spec.target, salt="doctor")
-    except NiloError as fault:
-        yield Check(slug="target", state="fail", value=fault.slug, params={"error": fault.slug, **fault.params})
-        return
-    yield Check(slug="target", state="ok", value=way.endpoint.shown, params={"url": way.endpoint.shown})
-    yield Check(slug="model", state="ok", value=way.model.id, params={"model": way.model.id, "api": way.api})
-    for finding in way.findings:
-        yield Check(slug=finding.slug, state="warn", params=finding.params)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from nilometer.core.errors import TargetError
 from nilometer.core.mask import WORD_CHARS
@@ -15,6 +16,7 @@ from nilometer.core.secrets import mask_url
 from nilometer.core.spec import Http
 from nilometer.net.endpoint import Endpoint, shown_through
 from nilometer.net.fetch import Response, fetch
+from nilometer.net.route import Address
 from nilometer.wire.frame import complaint
 
 BUSY = frozenset({429, 502, 503})
@@ -85,6 +87,11 @@ class Courier:
             return None
         return response if response.status == 200 else None
 
+    def glance(self, path: str, at: Address | None = None, *, timeout_s: float = GLANCE_S) -> Response:
+        """One answer, whatever it is; `at` is the address of the target to be asked. Raises what `fetch` raises."""
+        more: dict[str, Any] = {} if at is None else {"at": at}
+        return self._once(path, None, timeout_s=timeout_s, **more)
+
     def keeps(self, path: str, body: bytes, method: str = "POST") -> bool | None:
         """Whether the server keeps a connection after such a request; None where it did not answer it."""
         try:
@@ -97,7 +104,7 @@ class Courier:
         """The address of `path`, and the proxy before it, as they may be printed."""
         return shown_through(self.endpoint.url(path), self._http.proxy)
 
-    def _once(self, path: str, body: bytes | None, method: str = "POST", **more: float) -> Response:
+    def _once(self, path: str, body: bytes | None, method: str = "POST", **more: Any) -> Response:
         self.requests += 1
         headers = {"Accept": "*/*", **self._headers}
         if body is not None:
@@ -107,10 +114,9 @@ class Courier:
             method="GET" if body is None else method,
             headers=headers,
             body=body,
-            timeout_s=min(self._timeout_s, GLANCE_S) if body is None else self._timeout_s,
             insecure=self._http.insecure,
             proxy=self._http.proxy,
-            **more,
+            **{"timeout_s": min(self._timeout_s, GLANCE_S) if body is None else self._timeout_s, **more},
         )
 
     def _first(self, path: str, body: bytes | None, method: str) -> Response:

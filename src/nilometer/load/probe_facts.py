@@ -186,6 +186,11 @@ def _models(response: Response) -> tuple[Model, ...] | None:
     return tuple(row for row in listed.data if len(row.id) <= _LONGEST_ID_CHARS) if listed else None
 
 
+def listed(response: Response) -> tuple[str, ...]:
+    """The ids of an answer that is a model list, sorted; none of any other."""
+    return tuple(sorted(model.id for model in _models(response) or ()))
+
+
 def choose(asked: str | None, there: Served) -> str | None:
     """The model to ask for; None where nobody names one. SpecError `model_unknown`, `model_needed`: list what is."""
     if not there.models:

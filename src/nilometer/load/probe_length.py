@@ -139,6 +139,13 @@ def template_tokens(found: Counter | None, made: Ruler) -> int | None:
     return min(start.tokens for start in made.starts) - 1
 
 
+def template_alone(found: Counter | None) -> int | None:
+    """The same without a ruler, by a few counts."""
+    if found is None or found.source != "usage":
+        return found.template_tokens if found else None
+    return min(found.count(start) for start in corpus.STARTS[: found.effort.starts]) - 1
+
+
 def attempt(talk: Talk, terms: Terms, made: Ruler, mix: Sequence[Kind], context_tokens: int | None) -> Trial:
     """Send finished prompts of mean, short and long length; correct the ruler by their usage, and try once more.
 

@@ -249,6 +249,19 @@ def settle(talk: Talk, terms: Terms) -> Settled:
     return Settled(settled, reply, findings)
 
 
+def lengths_apart(talk: Talk, terms: Terms) -> dict[str | None, int | None]:
+    """Output tokens of FEW_TOKENS asked, with none of the terms' length fields (None) and with each of them alone.
+
+    The question is one that a model ends early by itself. None tokens: nobody counted them, or it was refused.
+    """
+    usage = (_INCLUDE_USAGE,) if terms.include_usage else ()
+    tokens: dict[str | None, int | None] = {}
+    for field in (None, *terms.length_fields):
+        answer = _ask_with(talk, terms, usage if field is None else (*usage, field)).answer
+        tokens[field] = answer.output_tokens if answer is not None and answer.usage_seen else None
+    return tokens
+
+
 def _with(terms: Terms, fields: tuple[str, ...]) -> Terms:
     lengths = tuple(field for field in fields if field != _INCLUDE_USAGE)
     return msgspec.structs.replace(terms, include_usage=_INCLUDE_USAGE in fields, length_fields=lengths)

@@ -14,6 +14,7 @@ import struct
 import sys
 from collections.abc import Callable
 from enum import IntEnum
+from typing import Any
 
 from .route import Route
 
@@ -284,6 +285,12 @@ class Connection:
             self._unsent += self._outgoing.read()
         if self._unsent:
             self.flush()
+
+    def handshake(self) -> tuple[str | None, dict[str, Any]]:
+        """TLS version and the peer's certificate as `SSLObject.getpeercert` gives it; None and empty without TLS."""
+        if self._tls is None:
+            return None, {}
+        return self._tls.version(), self._tls.getpeercert() or {}
 
     def was_taken(self) -> bool:
         """Whether the peer acknowledged all that was sent and ended in good order: then it had the request.

@@ -6,7 +6,8 @@ import errno
 import os
 import select
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import accumulate
 from typing import NamedTuple
 
 import httptools
@@ -19,7 +20,10 @@ from nilometer.core.secrets import mask_url
 from .connection import CertificateError, Connection, ProxyError, TlsError, Want
 from .endpoint import parse, request_path, shown_through
 from .inbox import Inbox
-from .route import Route, resolve
+from .route import Address, Route, resolve
+
+Reads = list[tuple[int, int]]
+"""Per read its time in ns, and the pieces of body there were then."""
 
 
 class Response(NamedTuple):
@@ -31,6 +35,17 @@ class Response(NamedTuple):
     elapsed_ns: int
     kept: bool | None = None
     """Whether the connection was still open `linger_s` after the answer; None where that was not looked at."""
+    reads: tuple[tuple[int, int], ...] = ()
+    """Per read that brought some of the body: ns from the start, bytes of body there were then."""
+
+
+class Handshake(NamedTuple):
+    """What opening a connection showed. All None without TLS; the certificate's own only where it was checked."""
+
+    version: str | None = None
+    name: str | None = None
+    expires: str | None = None
+    """The end of its validity, as `ssl.cert_time_to_seconds` reads it."""
 
 
 class _Deadline:
@@ -58,27 +73,54 @@ def fetch(
     proxy: str | None = None,
     limit_bytes: int = 16 << 20,
     linger_s: float = 0.0,
+    at: Address | None = None,
 ) -> Response:
     """Ask once and wait for the whole answer; nothing is retried, no redirect followed.
 
+    `at` is one of the addresses of the name, to be taken instead of the first that answers.
     With `linger_s` it stays on the connection so long afterwards, to see whether the server keeps it.
     Raises TargetError: `connect_refused`, `name_unknown`, `proxy_unreachable`, `proxy_refused`, `tls_failed`,
     `certificate_refused`, `timeout`, `connection_cut`, `not_http`, `answer_too_large`.
     """
     endpoint = parse(url)
     route = resolve(endpoint, insecure=insecure, proxy=proxy)
+    if at is not None:
+        route = route._replace(addresses=(at,))
     request = request_bytes(route, method, request_path(url), headers or {}, body)
     shown = shown_through(url, route.proxy)
     start_ns = time.monotonic_ns()
     deadline = _Deadline(shown, timeout_s)
     connection = _connect(route, deadline, mask_url(url), shown)
     try:
-        inbox = _exchange(connection, request, deadline, limit_bytes, shown)
+        inbox, reads = _exchange(connection, request, deadline, limit_bytes, shown)
         elapsed_ns = time.monotonic_ns() - start_ns
         kept = inbox.keep_alive and not _ends_within(connection, linger_s) if linger_s else None
     finally:
         connection.close()
-    return Response(inbox.status or 0, inbox.headers, b"".join(inbox.pieces), elapsed_ns, kept)
+    body, body_reads = b"".join(inbox.pieces), tuple(_body_reads(inbox.pieces, reads, start_ns))
+    return Response(inbox.status or 0, inbox.headers, body, elapsed_ns, kept, body_reads)
+
+
+def _body_reads(pieces: list[bytes], reads: Reads, start_ns: int) -> Iterator[tuple[int, int]]:
+    """The reads that brought some of the body: ns from the start, bytes of body there were then."""
+    sizes = [0, *accumulate(map(len, pieces))]
+    before = 0
+    for at_ns, n in reads:
+        if n > before:
+            yield at_ns - start_ns, sizes[n]
+        before = n
+
+
+def look(url: str, *, timeout_s: float = 10.0, insecure: bool = False, proxy: str | None = None) -> Handshake:
+    """Open a connection, ask nothing and close it. Raises TargetError as `fetch` does."""
+    route = resolve(parse(url), insecure=insecure, proxy=proxy)
+    shown = shown_through(url, route.proxy)
+    connection = _connect(route, _Deadline(shown, timeout_s), mask_url(url), shown)
+    connection.close()
+    version, certificate = connection.handshake()
+    subject = {name: value for part in certificate.get("subject", ()) for name, value in part}
+    names = [value for kind, value in certificate.get("subjectAltName", ()) if kind == "DNS"]
+    return Handshake(version, subject.get("commonName", next(iter(names), None)), certificate.get("notAfter"))
 
 
 def _ends_within(connection: Connection, seconds: float) -> bool:
@@ -146,9 +188,12 @@ def _close(connection: Connection | None) -> None:
         connection.close()
 
 
-def _exchange(connection: Connection, request: bytes, deadline: _Deadline, limit_bytes: int, url: str) -> Inbox:
+def _exchange(
+    connection: Connection, request: bytes, deadline: _Deadline, limit_bytes: int, url: str
+) -> tuple[Inbox, Reads]:
     inbox = Inbox()
     received = 0
+    reads: Reads = []
     try:
         sent = connection.send(request)
         while not sent:
@@ -166,6 +211,7 @@ def _exchange(connection: Connection, request: bytes, deadline: _Deadline, limit
             if received > limit_bytes:
                 raise TargetError("answer_too_large", url=url, limit_bytes=limit_bytes)
             inbox.feed(data)
+            reads.append((time.monotonic_ns(), len(inbox.pieces)))
     except httptools.HttpParserError as fault:
         if not inbox.done:
             raise TargetError("not_http", url=url, detail=str(fault)) from None
@@ -173,4 +219,4 @@ def _exchange(connection: Connection, request: bytes, deadline: _Deadline, limit
         raise TargetError("connection_cut", url=url, detail=fault.strerror or str(fault)) from None
     if not inbox.done and not inbox.ends_by_close:
         raise TargetError("connection_cut", url=url, detail="the connection was closed before the answer was whole")
-    return inbox
+    return inbox, reads
