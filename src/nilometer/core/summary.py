@@ -127,7 +127,7 @@ class Recovery(msgspec.Struct, frozen=True, kw_only=True):
 class Quota(msgspec.Struct, frozen=True, kw_only=True):
     """What the server refused for its quota (HTTP 429) over the whole run. Nothing of it was sent again."""
 
-    refused: int = 0
+    refused: int | None = None
     retry_after_s_p50: float | None = None
     """Of the waits that it asked for."""
     retry_after_s_max: float | None = None
@@ -141,7 +141,7 @@ class Cost(msgspec.Struct, frozen=True, kw_only=True):
     prompt_tokens: int | None = None
     output_tokens: int | None = None
     """Of every request whose tokens are known, however it ended."""
-    uncounted: int = 0
+    uncounted: int | None = None
     """Requests that the server took and whose prompt tokens it did not tell, as of those that were cut."""
     spent: float | None = None
     tokens_per_currency: float | None = None

@@ -133,7 +133,7 @@ def within(spec: Spec, tokens: int | None) -> Spec:
 
 def _tokens_used(run: Run) -> int:
     used, asked = run.summary.cost, run.summary.lengths.asked_input.mean
-    return (used.prompt_tokens or 0) + (used.output_tokens or 0) + round(used.uncounted * (asked or 0))
+    return (used.prompt_tokens or 0) + (used.output_tokens or 0) + round((used.uncounted or 0) * (asked or 0))
 
 
 def level_name(level: float) -> str:

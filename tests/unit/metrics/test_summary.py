@@ -186,3 +186,28 @@ def test_what_cannot_be_read_is_refused(load: dict[str, str], slug: str) -> None
     with pytest.raises(SpecError) as refused:
         summary([], TEN, asked)
     assert refused.value.slug == slug
+
+
+def test_each_scenario_has_its_own_figures() -> None:
+    records = [
+        *(answered(s, [s + 0.1, s + 0.2], scenario="chat") for s in (1.0, 2.0, 3.0)),
+        answered(4.0, [4.5, 4.7], scenario="code"),
+        failed(5.0, 5.1, "http_5xx", scenario="code"),
+    ]
+    made = summary(records, TEN, spec(window="0..10"))
+    assert list(made.scenarios) == ["chat", "code"]
+    chat, code = made.scenarios.values()
+    assert (chat.started, chat.ok, code.started, code.ok) == (3, 3, 2, 1)
+    assert chat.latency_ms["ttft"].p50 == pytest.approx(100.0)
+    assert code.latency_ms["ttft"].p50 == pytest.approx(500.0)
+    assert code.latency_ms["e2e"].p50 == pytest.approx(700.0)
+
+
+def test_lengths_asked_are_known_of_all_requests_or_not_told() -> None:
+    first = answered(1.0, [1.5, 1.6], asked_input=100, asked_output=2)
+    later = answered(2.0, [2.5, 2.6], asked_output=2, conversation="0", turn=1)
+    known = summary([first, first], TEN, spec(window="0..10")).lengths
+    grown = summary([first, later], TEN, spec(window="0..10")).lengths
+    assert known.asked_input.mean == 100
+    assert grown.asked_input.mean is None
+    assert grown.asked_output.mean == 2
