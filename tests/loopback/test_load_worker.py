@@ -96,7 +96,7 @@ def _at(told: Order, url: str) -> Order:
 def test_two_workers_share_the_calls(tmp_path: Path) -> None:
     with Replay(STEADY) as replay:
         orders = [order(tmp_path, replay.url, worker=i, lanes=2, requests=10) for i in range(2)]
-        with Crew(orders, calls(1000)) as crew:
+        with Crew(orders, calls(20_000)) as crew:
             crew.wait_ready()
             go = crew.go()
             wait_until(lambda: not crew.running)
