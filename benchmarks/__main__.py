@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 
-from . import capacity, counts, fidelity, peer, rig, secure, size, traces, verdict, volume
+from . import border, capacity, counts, fidelity, peer, rig, secure, size, traces, verdict, volume
 from .result import Row, median_rows, table
 
 Bench = Callable[[], list[Row]]
@@ -29,11 +29,14 @@ BENCHES: dict[str, tuple[Bench, str]] = {
     "size": (size.size, "installation and start-up"),
     "traces": (traces.traces, "27 million rows of a trace inspected, 200 requests sampled from a million log lines"),
     "traces-quick": (traces.quick_traces, "a tenth of that"),
+    "border": (border.border, "the search of `nilo sweep` against exhaustive grids, 20 engines (about an hour)"),
+    "border-embedded": (border.embedded, "the same on the embedded engine (about 7 minutes)"),
+    "border-quick": (border.quick_border, "two of them"),
     "peer": (peer.peer, "another tool against the same server"),
     "volume": (volume.volume, "100,000 requests of 200 events (about 8 minutes)"),
     "volume-quick": (volume.quick_volume, "5,000 of them"),
 }
-NOT_BY_DEFAULT = {"volume-quick", "traces-quick"}
+NOT_BY_DEFAULT = {"volume-quick", "traces-quick", "border", "border-embedded", "border-quick"}
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -203,9 +203,9 @@ def scratch() -> Iterator[Path]:
 
 
 def client_environment(folder: Path) -> Mapping[str, str]:
-    """The client's environment: its archive and caches in the scratch folder, no proxies."""
+    """The client's environment: its archive in the scratch folder, no proxies; prepared models stay where they are."""
     kept = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
-    homes = {f"XDG_{kind}_HOME": str(folder / kind.lower()) for kind in ("DATA", "STATE", "CACHE", "RUNTIME")}
+    homes = {f"XDG_{kind}_HOME": str(folder / kind.lower()) for kind in ("DATA", "STATE", "RUNTIME")}
     return {**kept, **homes, "NILO_ARCHIVE": archive_url(folder), "PYTHONDONTWRITEBYTECODE": "1"}
 
 

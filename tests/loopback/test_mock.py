@@ -222,6 +222,22 @@ def test_a_client_that_leaves_the_queue_frees_its_place() -> None:
     assert [line.start_ns for line in left] == [None]
 
 
+@pytest.mark.parametrize("stream", [True, False])
+def test_decoding_slows_down_with_every_other_stream_in_service(stream: bool) -> None:
+    """Three at once, 10 ms a token and 10 more for each other: 30 ms a token, whether streamed or not."""
+    with launched(Script(ttft_ms=30, gap_ms=10, gap_ms_per_stream=10)) as mock, contextlib.ExitStack() as stack:
+        clients = [stack.enter_context(Client(mock)) for _ in range(3)]
+        for client in clients:
+            client.send(asked(5, stream=stream), headers="connection: close\r\n")
+        for client in clients:
+            client.read_to_end()
+        lines = mock.truth()
+    for line in lines:
+        assert line.start_ns is not None
+        took_ms = (line.writes[-1][0] - line.start_ns) / NS_PER_MS
+        assert 30 + 4 * 30 - 15 < took_ms < 30 + 4 * 30 + 15  # the first was alone for a moment; 10 ms a gap: 70
+
+
 def test_aligned_streams_write_their_tokens_on_one_grid() -> None:
     gap_ns = 20 * NS_PER_MS
     with launched(Script(ttft_ms=30, gap_ms=20, aligned=True)) as mock:

@@ -14,7 +14,13 @@ from .session import Session, shared_options
 from .values import Seconds
 
 FAULT_NAMES = "http_400 http_429 http_500 http_503 drop mute cut stall stream_error html200 garbage noise drip flood"
-_TIMES = {"ttft": "ttft_ms", "gap": "gap_ms", "prefill": "prefill_ms_per_token", "role_lead": "role_lead_ms"}
+_TIMES = {
+    "ttft": "ttft_ms",
+    "gap": "gap_ms",
+    "gap_per_stream": "gap_ms_per_stream",
+    "prefill": "prefill_ms_per_token",
+    "role_lead": "role_lead_ms",
+}
 """Options in seconds -> the script's fields in ms."""
 
 
@@ -43,6 +49,7 @@ TIME = Seconds()
 @click.option("--any-model", is_flag=True, help="Answer for any model name instead of refusing unknown ones.")
 @click.option("--ttft", type=TIME, default="200ms", show_default=True, help="Request read to first token.")
 @click.option("--gap", type=TIME, default="20ms", show_default=True, help="From one token to the next.")
+@click.option("--gap-per-stream", type=TIME, default="0ms", help="Added to the gap for each other request in service.")
 @click.option("--prefill", type=TIME, default="0ms", help="Added to TTFT per input token.")
 @click.option("--slots", default=0, type=click.IntRange(0), help="Requests served at once, the rest queues; 0 = all.")
 @click.option("--aligned", is_flag=True, help="Write the tokens of all streams at the same instants.")

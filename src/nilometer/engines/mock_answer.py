@@ -26,6 +26,7 @@ Then = Literal["next", "close", "hang"]
 class Step(NamedTuple):
     """One write: due `at_ns` after the start of service, carrying `tokens` (0 = no generated matter).
 
+    `gaps`: from one token to the next since the step before, for as long as other requests may lengthen them.
     `then`: go on with the next step, close the connection, or stay silent for ever.
     """
 
@@ -33,6 +34,7 @@ class Step(NamedTuple):
     payload: bytes
     tokens: int = 0
     then: Then = "next"
+    gaps: int = 0
 
 
 class Answer(NamedTuple):
@@ -235,10 +237,12 @@ class _Writer:
 
     def frame_steps(self, stop_at: int) -> Iterator[Step]:
         """Frames with matter until `stop_at` tokens are out, each due when its first token is."""
+        written = 0
         for number, (first, count) in enumerate(self.frame_spans(stop_at)):
             commented = self.script.comments and number and number % COMMENT_EVERY == 0
             payload = (self.comment() if commented else b"") + self.frame(first, count)
-            yield Step(self.first_ns + first * self.script.gap_ns, payload, count)
+            yield Step(self.first_ns + first * self.script.gap_ns, payload, count, gaps=written)
+            written = count
 
     def last_ns(self, tokens: int) -> int:
         """When the last frame of `tokens` tokens is due; the first token's time for none."""
@@ -302,6 +306,7 @@ def _whole_steps(writer: _Writer, fault: Fault | None) -> Iterator[Step]:
     body = _whole_body(writer)
     full = whole(200, "application/json", body, writer.request_id)
     if fault is None:
+        yield from _decoding(writer)
         yield Step(at_ns, full, writer.length.tokens)
     elif fault.kind == "cut":
         yield Step(at_ns, full[: -(len(body) // 2)], then="close")
@@ -312,6 +317,13 @@ def _whole_steps(writer: _Writer, fault: Fault | None) -> Iterator[Step]:
         yield Step(at_ns, whole(200, "application/json", b'{"id":"mock, "choices":[{{', writer.request_id))
     else:
         yield Step(at_ns, full[: -(len(body) // 2)], then="hang")
+
+
+def _decoding(writer: _Writer) -> Iterator[Step]:
+    """Where others slow the decoding down, each token is waited for: they come and go meanwhile."""
+    if writer.script.gap_ms_per_stream:
+        for token in range(writer.length.tokens):
+            yield Step(writer.first_ns + token * writer.script.gap_ns, b"", gaps=min(token, 1))
 
 
 def _whole_body(writer: _Writer) -> bytes:

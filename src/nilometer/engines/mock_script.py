@@ -61,6 +61,8 @@ class Script(msgspec.Struct, frozen=True, kw_only=True):
     models: tuple[str, ...] = ("mock",)
     ttft_ms: float = 200.0
     gap_ms: float = 20.0
+    gap_ms_per_stream: float = 0.0
+    """Added to every gap for each other request in service: a step of a larger batch takes longer."""
     prefill_ms_per_token: float = 0.0
     slots: int = 0
     """Requests served at once; the others queue in order of arrival. 0 = no limit."""
@@ -95,7 +97,7 @@ class Script(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         """Refuses what cannot be served: slug `mock_option`."""
         _require(bool(self.models), "models")
-        _require(self.ttft_ms >= 0 and self.gap_ms >= 0 and self.prefill_ms_per_token >= 0, "ttft_ms, gap_ms")
+        _require(min(self.ttft_ms, self.gap_ms, self.gap_ms_per_stream, self.prefill_ms_per_token) >= 0, "a time < 0")
         _require(not self.aligned or self.gap_ms > 0 or self.null, "aligned needs a gap")
         _require(self.tokens >= 1, "tokens")
         _require(self.tokens_per_frame >= 1, "tokens_per_frame")
@@ -109,6 +111,10 @@ class Script(msgspec.Struct, frozen=True, kw_only=True):
     def gap_ns(self) -> int:
         """Time between two tokens; 0 for the null server."""
         return 0 if self.null else round(self.gap_ms * NS_PER_MS)
+
+    def slowdown_ns(self, in_service: int) -> int:
+        """By how much each gap is longer than `gap_ns` while so many requests are in service."""
+        return 0 if self.null else round(self.gap_ms_per_stream * max(0, in_service - 1) * NS_PER_MS)
 
     def first_token_ns(self, prompt_tokens: int) -> int:
         """Time from the start of service to the first token: base plus prefill; 0 for the null server."""

@@ -251,6 +251,7 @@ class MockServer:
             self._end(stream)
             stream.connection.finish()
             return
+        stream.start_ns += step.gaps * self.script.slowdown_ns(self._in_service)
         at_ns = stream.start_ns + step.at_ns
         if step.tokens:
             at_ns = self.script.on_grid_ns(at_ns)

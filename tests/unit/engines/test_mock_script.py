@@ -37,6 +37,7 @@ def test_nonsense_faults_are_refused_with_the_known_kinds(text: str) -> None:
         {"models": ()},
         {"ttft_ms": -1.0},
         {"gap_ms": -1.0},
+        {"gap_ms_per_stream": -0.1},
         {"prefill_ms_per_token": -0.1},
         {"aligned": True, "gap_ms": 0.0},
         {"tokens": 0},
@@ -76,6 +77,12 @@ def test_first_token_is_base_plus_prefill_and_the_null_server_waits_for_nothing(
     assert script.first_token_ns(40) == 120_000_000
     null = Script(null=True, prefill_ms_per_token=0.5)
     assert (null.first_token_ns(40), null.gap_ns) == (0, 0)
+
+
+def test_a_gap_grows_with_each_other_request_in_service() -> None:
+    script = Script(gap_ms=10, gap_ms_per_stream=0.5)
+    assert [script.slowdown_ns(requests) for requests in (0, 1, 2, 9)] == [0, 0, 500_000, 4_000_000]
+    assert Script(null=True, gap_ms_per_stream=0.5).slowdown_ns(9) == 0
 
 
 def test_the_grid_is_the_next_multiple_of_the_gap() -> None:
