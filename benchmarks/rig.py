@@ -61,9 +61,10 @@ def check() -> list[str]:
 
 
 def _may_be_realtime() -> bool:
+    before, priority = os.sched_getscheduler(0), os.sched_getparam(0)
     try:
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
-        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+        os.sched_setscheduler(0, before, priority)
     except PermissionError:
         return False
     return True
