@@ -12,7 +12,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
@@ -77,10 +77,12 @@ def on_server_core(pid: int) -> None:
         os.sched_setscheduler(pid, os.SCHED_FIFO, os.sched_param(SERVER_PRIORITY))
 
 
-def start_client(command: Sequence[str], **how: Any) -> subprocess.Popen[bytes]:
+def start_client(
+    command: Sequence[str], cores: Set[int] = frozenset({CLIENT_CORE}), **how: Any
+) -> subprocess.Popen[bytes]:
     """Start a program on the client's core; everything it starts stays there. `how` is for Popen."""
     before = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, {CLIENT_CORE})  # a child inherits it
+    os.sched_setaffinity(0, cores)  # a child inherits it
     try:
         return subprocess.Popen(command, **how)
     finally:

@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ class ToolRun:
     summary: dict[str, Any]
     seen: list[truth.Seen]
     worker_cpu_ns: int
-    """CPU of the load process from just before the first request to a second after the last end: late parsing too."""
+    """CPU of the load processes from just before the first request to a second after the last end: late parsing too."""
     tree_cpu_ns: int
     """The same for everything nilometer started."""
     rss_peak_bytes: dict[str, int]
@@ -58,15 +58,27 @@ class Load:
         ]
 
 
-def measure(url: str, load: Load, folder: Path, more: Sequence[str] = (), keep: bool = False) -> ToolRun:
-    """One run. With `keep` it goes into the archive of the scratch folder and no records file is written."""
+def measure(
+    url: str,
+    load: Load,
+    folder: Path,
+    more: Sequence[str] = (),
+    keep: bool = False,
+    cores: Set[int] = frozenset({rig.CLIENT_CORE}),
+) -> ToolRun:
+    """One run, on the client's core unless said.
+
+    With `keep` it goes into the archive of the scratch folder and no records file is written.
+    """
     records, result = folder / "records.jsonl", folder / "summary.json"
     output = [] if keep else ["--no-archive", "--records", str(records)]
     command = [sys.executable, "-m", "nilometer", "measure", url, "--model", "mock", "--api", "chat", "--no-probe"]
     command += [*load.arguments(), *output, "--json", "-q", "--max-error-rate", "100%", *more]
     with (
         result.open("wb") as file,
-        rig.start_client(command, env=rig.client_environment(folder), stdout=file, stderr=subprocess.PIPE) as process,
+        rig.start_client(
+            command, cores, env=rig.client_environment(folder), stdout=file, stderr=subprocess.PIPE
+        ) as process,
     ):
         with rig.Cost(process.pid) as cost:
             said = process.communicate()[1]
@@ -87,7 +99,7 @@ def _run(
     if seen:
         last_ns = max(request.end_ns or request.sent_ns for request in seen)
         spent = cost.spent_ns(min(request.sent_ns for request in seen) - 1_000_000, last_ns + 1_000_000_000)
-        worker = max((ns for pid, ns in spent.items() if pid != parent), default=spent.get(parent, 0))
+        worker = sum(ns for pid, ns in spent.items() if pid != parent) or spent.get(parent, 0)
         tree = sum(spent.values())
     peaks = {"parent": cost.rss_peak_bytes.get(parent, 0), "worker": max(children.values(), default=0)}
     return ToolRun(code, summary, seen, worker, tree, peaks, ended_ns)
