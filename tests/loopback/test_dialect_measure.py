@@ -73,6 +73,13 @@ def measured(env: Env, way: Way, *words: str) -> tuple[dict[str, Any], list[dict
     return json.loads(done.stdout), [json.loads(line) for line in records.read_text().splitlines()], server.exchanges
 
 
+def on_schedule(records: list[dict[str, Any]]) -> None:
+    """No first token before its time, and half of the answers as the server means them: it may be late itself."""
+    assert min(record["ttft_ms"] for record in records) >= FIRST_MS - 0.2
+    assert median(record["ttft_ms"] for record in records) < FIRST_MS + GAP_MS + 10
+    assert median(record["tpot_ms"] for record in records) == pytest.approx(GAP_MS, abs=1)
+
+
 @pytest.mark.parametrize("name", WAYS)
 def test_a_streamed_load_test(env: Env, name: str) -> None:
     way = WAYS[name]
@@ -88,9 +95,7 @@ def test_a_streamed_load_test(env: Env, name: str) -> None:
         assert run["spec"]["stream"] is False
         return
     assert {record["output_tokens"] for record in records} == {20}
-    for record in records:
-        assert FIRST_MS - 0.2 <= record["ttft_ms"] < FIRST_MS + GAP_MS + 10
-        assert record["tpot_ms"] == pytest.approx(GAP_MS, abs=1)
+    on_schedule(records)
 
 
 @pytest.mark.parametrize("name", [name for name in WAYS if name not in ("embeddings", "rerank", "ollama_below_api")])
@@ -171,7 +176,7 @@ def test_the_protocol_of_the_page_measures_its_service(env: Env, page: Path, tmp
     assert (run["requests"]["ok"], run["spec"]["api"]) == (6, str(file))
     assert {(record["prompt_tokens"], record["output_tokens"]) for record in records} == {(40, 20)}
     assert {record["finish_reason"] for record in records} == {"length"}
-    assert median(record["tpot_ms"] for record in records) == pytest.approx(GAP_MS, abs=1)
+    on_schedule(records)
     assert {e.path for e in exchanges} == {"/v2/reed/say"}
     assert {(e.headers["x-reed-key"], e.headers["x-client"]) for e in exchanges} == {("s3cret", "nilometer")}
     assert "s3cret" not in json.dumps(run)
