@@ -6,7 +6,7 @@ Each is a function of what was asked to a `Reply`, for `replay.Replay`. A prompt
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from tests.loopback.replay import NOT_FOUND, Exchange, Reply
@@ -151,13 +151,60 @@ def azure(path: str, body: dict[str, Any]) -> Reply | None:
     """A deployment: chat beside no `/v1`, with the version in the query."""
     if path != "/openai/deployments/reed/chat/completions?api-version=2024-10-21":
         return None
-    n = body["max_tokens"]
-    usage = {"prompt_tokens": tokens_of(body["messages"][0]["content"]), "completion_tokens": n}
-    if not body["stream"]:
-        choice: dict[str, Any] = {"index": 0, "message": {"content": "mud " * n}, "finish_reason": "length"}
-        return whole({"id": "c", "model": "reed", "choices": [choice], "usage": usage})
     filters: dict[str, Any] = {"id": "", "model": "", "choices": [], "prompt_filter_results": []}
-    frame = {"id": "c", "model": "reed", "choices": [{"index": 0, "delta": {"content": "mud "}, "finish_reason": None}]}
-    end = {"id": "c", "model": "reed", "choices": [{"index": 0, "delta": {}, "finish_reason": "length"}]}
-    events = [filters, *[frame] * n, end, {"id": "c", "model": "reed", "choices": [], "usage": usage}]
+    return _chosen(body, tokens_of(body["messages"][0]["content"]), {"delta": {"content": "mud "}}, [filters])
+
+
+def chat(path: str, body: dict[str, Any]) -> Reply | None:
+    if path == "/v1/models":
+        return whole({"data": [{"id": "reed"}]})
+    if path != "/v1/chat/completions":
+        return None
+    return _chosen(body, tokens_of(body["messages"][0]["content"]), {"delta": {"content": "mud "}})
+
+
+def completions(path: str, body: dict[str, Any]) -> Reply | None:
+    return _chosen(body, tokens_of(body["prompt"]), {"text": "mud "}) if path == "/v1/completions" else None
+
+
+def _chosen(body: dict[str, Any], prompt: int, piece: dict[str, Any], ahead: Sequence[dict[str, Any]] = ()) -> Reply:
+    """An answer of OpenAI's shape, `piece` of a choice in each of its frames, other frames ahead of them."""
+    n = body["max_tokens"]
+    usage = {"prompt_tokens": prompt, "completion_tokens": n}
+    told: dict[str, Any] = {"id": "c", "model": "reed"}
+    if not body["stream"]:
+        said = {"text": "mud " * n} if "text" in piece else {"message": {"content": "mud " * n}}
+        return whole({**told, "choices": [{"index": 0, **said, "finish_reason": "length"}], "usage": usage})
+    last = {name: type(part)() for name, part in piece.items()}
+    frame = {**told, "choices": [{"index": 0, **piece, "finish_reason": None}]}
+    end = {**told, "choices": [{"index": 0, **last, "finish_reason": "length"}]}
+    events = [*ahead, *[frame] * n, end, {**told, "choices": [], "usage": usage}]
     return stream([*(sse(event) for event in events), "data: [DONE]\n\n"])
+
+
+def llamacpp(path: str, body: dict[str, Any]) -> Reply | None:
+    if path == "/props":
+        return whole({"model_path": "reed.gguf"})
+    if path != "/completion":
+        return None
+    n, prompt = body["n_predict"], tokens_of(body["prompt"])
+
+    def told(count: int, content: str, stop: bool) -> dict[str, Any]:
+        counts = {"tokens_predicted": count, "tokens_evaluated": prompt}
+        return {"index": 0, "content": content, "stop": stop, "stop_type": "limit" if stop else None, **counts}
+
+    if not body["stream"]:
+        return whole(told(n, "mud " * n, True))
+    return stream([sse(event) for event in [*(told(i + 1, "mud ", False) for i in range(n)), told(n, "", True)]])
+
+
+def reed(path: str, body: dict[str, Any]) -> Reply | None:
+    """The service with a protocol of its own that the page on other protocols describes."""
+    if path != "/v2/reed/say":
+        return None
+    assert body["settings"]["heat"] == 0.0
+    n, prompt = body["settings"]["limit"], tokens_of(body["query"])
+    if not body["live"]:
+        return whole({"answer": "mud " * n, "why": "limit", "used": {"in": prompt, "out": n}})
+    events = [{"out": [{"piece": "mud "}], "used": {"in": prompt, "out": i + 1}} for i in range(n)]
+    return stream([sse(event) for event in [*events[:-1], {**events[-1], "why": "limit"}]])

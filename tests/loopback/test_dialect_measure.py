@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from statistics import median
 from typing import Any, NamedTuple
 
 import pytest
@@ -44,6 +45,7 @@ WAYS = {
     "responses": Way(
         speaking.responses, ("--api", "responses", "--model", "reed"), "/v1/responses", "/v1/responses", "responses"
     ),
+    "llamacpp": Way(speaking.llamacpp, ("--api", "llamacpp"), "/completion", "/completion", "llamacpp"),
     "azure": Way(
         speaking.azure,
         (),
@@ -71,6 +73,13 @@ def measured(env: Env, way: Way, *words: str) -> tuple[dict[str, Any], list[dict
     return json.loads(done.stdout), [json.loads(line) for line in records.read_text().splitlines()], server.exchanges
 
 
+def on_schedule(records: list[dict[str, Any]]) -> None:
+    """No first token before its time, and half of the answers as the server means them: it may be late itself."""
+    assert min(record["ttft_ms"] for record in records) >= FIRST_MS - 0.2
+    assert median(record["ttft_ms"] for record in records) < FIRST_MS + GAP_MS + 10
+    assert median(record["tpot_ms"] for record in records) == pytest.approx(GAP_MS, abs=1)
+
+
 @pytest.mark.parametrize("name", WAYS)
 def test_a_streamed_load_test(env: Env, name: str) -> None:
     way = WAYS[name]
@@ -86,9 +95,7 @@ def test_a_streamed_load_test(env: Env, name: str) -> None:
         assert run["spec"]["stream"] is False
         return
     assert {record["output_tokens"] for record in records} == {20}
-    for record in records:
-        assert FIRST_MS - 0.2 <= record["ttft_ms"] < FIRST_MS + GAP_MS + 10
-        assert record["tpot_ms"] == pytest.approx(GAP_MS, abs=1)
+    on_schedule(records)
 
 
 @pytest.mark.parametrize("name", [name for name in WAYS if name not in ("embeddings", "rerank", "ollama_below_api")])
@@ -111,13 +118,7 @@ def test_without_a_probe_the_same_address_is_asked(env: Env, name: str) -> None:
 
 
 def test_an_openai_server_is_asked_nothing_of_another_api(env: Env) -> None:
-    def chat(path: str, body: dict[str, Any]) -> Any:
-        if path == "/v1/models":
-            return speaking.whole({"data": [{"id": "reed"}]})
-        known = "/openai/deployments/reed/chat/completions?api-version=2024-10-21"
-        return speaking.azure(known, body) if path == "/v1/chat/completions" else None
-
-    way = Way(chat, (), "/v1/chat/completions", "/v1/chat/completions", "chat")
+    way = Way(speaking.chat, (), "/v1/chat/completions", "/v1/chat/completions", "chat")
     _, _, exchanges = measured(env, way)
     asked = {e.path for e in exchanges}
     assert asked <= {"/v1/models", "/v1/chat/completions", "/tokenize"}, asked
@@ -165,29 +166,17 @@ def said_in(page: Path) -> str:
     return str(block)
 
 
-def reed(path: str, body: dict[str, Any]) -> Any:
-    """The service of the page."""
-    if path != "/v2/reed/say":
-        return None
-    assert body["settings"]["heat"] == 0.0
-    n, prompt = body["settings"]["limit"], speaking.tokens_of(body["query"])
-    if not body["live"]:
-        return speaking.whole({"answer": "mud " * n, "why": "limit", "used": {"in": prompt, "out": n}})
-    events = [{"out": [{"piece": "mud "}], "used": {"in": prompt, "out": i + 1}} for i in range(n)]
-    return speaking.stream([speaking.sse(event) for event in [*events[:-1], {**events[-1], "why": "limit"}]])
-
-
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_the_protocol_of_the_page_measures_its_service(env: Env, page: Path, tmp_path: Path) -> None:
     assert said_in(page) == said_in(PAGES[0])
     file = tmp_path / "reed.toml"
     file.write_text(said_in(page))
-    way = Way(reed, ("--api", str(file), "--model", "reed"), "/v2/reed/say", "/v2/reed/say", str(file))
+    way = Way(speaking.reed, ("--api", str(file), "--model", "reed"), "/v2/reed/say", "/v2/reed/say", str(file))
     run, records, exchanges = measured({**env, "REED_KEY": "s3cret"}, way, "--api-key-env", "REED_KEY")
     assert (run["requests"]["ok"], run["spec"]["api"]) == (6, str(file))
     assert {(record["prompt_tokens"], record["output_tokens"]) for record in records} == {(40, 20)}
     assert {record["finish_reason"] for record in records} == {"length"}
-    assert all(record["tpot_ms"] == pytest.approx(GAP_MS, abs=1) for record in records)
+    on_schedule(records)
     assert {e.path for e in exchanges} == {"/v2/reed/say"}
     assert {(e.headers["x-reed-key"], e.headers["x-client"]) for e in exchanges} == {("s3cret", "nilometer")}
     assert "s3cret" not in json.dumps(run)
@@ -197,7 +186,7 @@ def test_the_protocol_of_the_page_measures_its_service(env: Env, page: Path, tmp
 
 def test_a_protocol_file_with_a_mistake_is_refused_and_nothing_is_sent(env: Env, tmp_path: Path) -> None:
     file = tmp_path / "reed.toml"
-    with Replay(speaker(reed)) as server:
+    with Replay(speaker(speaking.reed)) as server:
         for text, said in ((said_in(PAGES[0]).replace("finish", "finnish"), "line"), ("path = ", "line")):
             file.write_text(text)
             done = nilo(env, "measure", server.url, "--api", str(file), *QUICK)
@@ -213,7 +202,7 @@ def test_a_run_through_a_file_is_repeated_without_it(env: Env, tmp_path: Path) -
     file = tmp_path / "reed.toml"
     file.write_text(re.sub(r"\[headers\]\n.*\n", "", said_in(PAGES[0])))
     words = [word for word in QUICK if word != "--no-archive"]
-    with Replay(speaker(reed)) as server:
+    with Replay(speaker(speaking.reed)) as server:
         first = nilo(env, "measure", server.url, "--api", str(file), "--model", "reed", *words, "--json")
         assert first.returncode in (0, 4), first.stderr
         file.unlink()

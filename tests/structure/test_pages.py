@@ -61,7 +61,7 @@ def _links(text: str) -> list[str]:
     return [link for link in _LINK.findall(prose) if not re.match(r"[a-z]+:", link)]
 
 
-def _commands(text: str) -> Iterator[str]:
+def commands_in(text: str) -> Iterator[str]:
     """What a reader would type: lines of code blocks."""
     for language, block in _blocks(text):
         if language in _REAL_LANGUAGES:
@@ -76,7 +76,7 @@ def _mentions(text: str) -> list[str]:
 
 
 PAGES = [pytest.param(page, id=_name(page)) for page in _all()]
-SHOWN = sorted({(_name(page), command) for page in _all() for command in _commands(page.read_text("utf-8"))})
+SHOWN = sorted({(_name(page), command) for page in _all() for command in commands_in(page.read_text("utf-8"))})
 MENTIONED = sorted({(_name(page), command) for page in _all() for command in _mentions(page.read_text("utf-8"))})
 
 
@@ -150,7 +150,7 @@ def test_a_command_that_is_mentioned_exists(page: str, command: str) -> None:
 def test_twins_show_the_same_commands_and_programs(page: Path) -> None:
     """A command that only one language knows is a page that was not kept up."""
     texts = [each.read_text("utf-8") for each in (page, _twin(page))]
-    commands = [{command.removesuffix(" --lang zh") for command in _commands(text)} for text in texts]
+    commands = [{command.removesuffix(" --lang zh") for command in commands_in(text)} for text in texts]
     programs = [[block for language, block in _blocks(text) if language in ("python", "toml")] for text in texts]
     assert commands[0] == commands[1]
     assert programs[0] == programs[1]
@@ -172,7 +172,7 @@ def test_what_does_not_exist_is_refused(command: str) -> None:
 
 def test_commands_are_found_where_readers_type_them() -> None:
     text = "text `nilo doctor` and\n\n```\n$ nilo runs list | head\n```\n\n```text\nnilo: no\nnilo mock\n```\n"
-    assert list(_commands(text)) == ["nilo runs list | head"]
+    assert list(commands_in(text)) == ["nilo runs list | head"]
     assert _mentions(text) == ["nilo doctor"]
     assert _words("nilo runs list | head") == ["runs", "list"]
     assert _links("a [b](c.md) `[d](e.md)` [f](https://g)") == ["c.md"]

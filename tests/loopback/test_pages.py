@@ -1,0 +1,395 @@
+"""Pages and their examples: each command that a page shows runs, shortened, on a server that can answer it.
+
+A page is a row of `PAGES`. Its files are those that it shows, or that the row lays; a `nilo mock` that it starts, or
+the row's server, stands for the address that it shows. Of an output that it shows the fixed parts are held: headings
+and the names of rows. Twins show the same commands (`tests/structure/test_pages.py`), so the English page is the one
+that runs.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from click.testing import CliRunner
+from tests.loopback import speaking
+from tests.loopback.replay import Replay
+from tests.loopback.speaking import Speak, speaker
+from tests.structure.test_pages import commands_in
+
+from nilometer.cli.root import nilo
+from nilometer.engines.mock import launched
+from nilometer.engines.mock_script import Script
+from nilometer.sources.formats import NAMES as FORMATS
+from nilometer.wire.dialects import DIALECTS
+
+DOCS = Path(__file__).parents[2] / "docs"
+Told = dict[str, Any]
+Check = Callable[[Told], bool]
+
+_ADDRESS = re.compile(r"https?://[\w.-]+(?::\d+)?")
+_SHOWN_FILE = re.compile(r"`([\w.-]+\.\w+)`[^`\n]*[:：]\n\n```\w+\n(.*?)^```", re.MULTILINE | re.DOTALL)
+_LISTED_FILE = re.compile(r"^\| `([\w-]+)` \|.*\| `([\w-]+\.\w+)` \| (.*) \|$", re.MULTILINE)
+_OUTPUT = re.compile(r"^```\n((?:nilo .*\n)+)```\n\n```text\n(.*?)^```", re.MULTILINE | re.DOTALL)
+_HASH = re.compile(r"[0-9a-f]{12,}")
+_FIGURE = re.compile(r"(?<![A-Za-z\d])\d")
+
+LOAD = ("--warmup", "0s", "--drain", "1s", "--workers", "1")
+SHORT = {
+    "measure": (*LOAD, "--duration", "0.2s", "--no-archive"),
+    "sweep": (*LOAD, "--duration", "0.2s", "--most", "2"),
+}
+"""What makes a command short; a later option counts."""
+UNPROBED = ("--no-probe", "--model", "m")
+SMALL = ("--input-tokens", "40", "--output-tokens", "4")
+ENDS = {"measure": {0, 1, 4}, "sweep": {0, 1, 4, 5}, "workload": {0, 4}}
+"""Few requests are neither steady nor representative, and the servers are not held to an SLO."""
+
+
+class Page(NamedTuple):
+    """`server` stands for every address that is not the page's own mock. `checks`: by a part of the command, what must
+    be so of its machine form. `instead`: texts of commands and files that would take long or lie elsewhere, and what
+    stands for them. `given`: words of a load that the page's own follow; `more`: words that follow them. `mock`: the
+    same for its own mock."""
+
+    server: Callable[[], AbstractContextManager[str]]
+    checks: Mapping[str, Check] = {}
+    instead: Mapping[str, str] = {}
+    given: Sequence[str] = (*UNPROBED, *SMALL)
+    more: Sequence[str] = ()
+    mock: Sequence[str] = ("--ttft", "5ms", "--gap", "1ms", "--any-model")
+    lay: Callable[[Path], object] = lambda folder: None
+
+
+@contextmanager
+def fast_mock() -> Iterator[str]:
+    with launched(Script(models=("m",), ttft_ms=5, gap_ms=1)) as server:
+        yield server.url
+
+
+def speaks(*ways: Speak) -> Callable[[], AbstractContextManager[str]]:
+    """A server that answers in whichever of these ways knows the path."""
+
+    @contextmanager
+    def serving() -> Iterator[str]:
+        def speak(path: str, body: dict[str, Any]) -> Any:
+            return next((reply for way in ways if (reply := way(path, body)) is not None), None)
+
+        with Replay(speaker(speak)) as server:
+            yield server.url
+
+    return serving
+
+
+def a_log(folder: Path) -> None:
+    """The trace that the pages replay: ten requests within half a second."""
+    rows = [{"timestamp": i * 50, "input_length": 40, "output_length": 3, "hash_ids": [i]} for i in range(10)]
+    (folder / "conversation_trace.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def spend(folder: Path) -> None:
+    """The log that the page inspects, thirty calls of it, and the trace."""
+    said = [{"role": "user", "content": "What feeds a weir?"}]
+    call = {"call_type": "acompletion", "status": "success", "messages": said}
+    rows = [
+        {"startTime": 1.7e9 + i, "prompt_tokens": 9 + i * i, "completion_tokens": 3 + i % 4, **call} for i in range(30)
+    ]
+    (folder / "spend.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (folder / "questions.txt").write_text("What feeds a weir?\nWho reads the nilometer at Roda, and when?\n")
+    a_log(folder)
+
+
+def made(folder: Path) -> None:
+    """The workload of the trace, as the page before has made it."""
+    a_log(folder)
+    done = CliRunner().invoke(
+        nilo, ["workload", "make", str(folder / "conversation_trace.jsonl"), "-o", str(folder / "mooncake.toml")]
+    )
+    assert done.exit_code == 0, done.output
+
+
+def ok(run: Told) -> int:
+    return int(run["run_requests"]["ok"])
+
+
+def asked(api: str) -> Check:
+    return lambda run: run["spec"]["api"] == api and ok(run) > 0
+
+
+def arrived(arrivals: str, least: int = 1) -> Check:
+    """An open loop of this shape whose latencies count from due."""
+
+    def check(run: Told) -> bool:
+        return bool(run["spec"]["load"]["arrivals"] == arrivals and run["latency_from"] == "due" and ok(run) >= least)
+
+    return check
+
+
+def levels(group: Told) -> list[str]:
+    return [run["level"] for run in group["runs"]]
+
+
+def swept(group: Told) -> bool:
+    """How many levels are kept is the machine's affair, busy as it may be; that each was loaded is not."""
+    return all(ok(run) > 0 for run in group["runs"])
+
+
+PLANNED = "steps:20@0.2s,40@0.2s,20@0.2s"
+PAGES = {
+    "how-to/load-shapes": Page(
+        fast_mock,
+        instead={
+            "--rate 4": "--rate 40",
+            "ramp:1,20,120s": "ramp:20,60,0.4s",
+            "steps:2@60s,8@60s,4@60s": PLANNED,
+            "spike:2,20,30s": "spike:20,60,0.2s",
+            "--speed 2": "--speed 4",
+        },
+        lay=made,
+        more=("--duration", "0.4s"),
+        checks={
+            "constant": arrived("constant", 15),
+            "poisson": arrived("poisson"),
+            "gamma": arrived("gamma:3"),
+            "ramp:": arrived("ramp:20,60,0.4s"),
+            "steps:": arrived(PLANNED),
+            "spike:": arrived("spike:20,60,0.2s"),
+            "--replay": arrived("recorded", 10),
+        },
+    ),
+    "how-to/replay-your-traffic": Page(
+        fast_mock,
+        instead={"--speed 2": "--speed 4"},
+        lay=a_log,
+        given=UNPROBED,
+        checks={
+            "--workload mooncake.toml -c": lambda run: run["lengths"]["asked_output"]["max"] == 3,
+            "--replay": arrived("recorded", 10),
+            "sweep": lambda group: swept(group) and all(run["spec"]["prompts"]["workload"] for run in group["runs"]),
+        },
+    ),
+    "how-to/conversations-and-mixes": Page(
+        fast_mock,
+        instead={"exponential:2": "exponential:0.1", "5,40,20s": "20,60,0.5s"},
+        given=SMALL,
+        more=("--duration", "1.5s"),
+        checks={
+            "--turns": lambda run: (
+                run["latency_from"] == "mixed"
+                and run["lengths"]["input"]["max"] > 3 * 40
+                and run["lengths"]["asked_input"]["mean"] is None
+            ),
+            "mix.toml": lambda run: (
+                set(run["scenarios"]) <= {"chat", "summarise", "code"}
+                and run["scenarios"]["chat"]["latency_ms"]["ttft"]["n"] > 0
+            ),
+            "spike": lambda run: (
+                run["recovery"]["metric"] == "ttft" and run["recovery"]["watched_s"] == pytest.approx(0.5, abs=0.01)
+            ),
+        },
+    ),
+    "how-to/use-your-own-traffic": Page(
+        fast_mock,
+        instead={"-n 200": "-n 20"},
+        lay=spend,
+        given=UNPROBED,
+        more=("--output-tokens", "3"),
+        checks={
+            "inspect": lambda told: told["usable"] == 30,
+            "sample": lambda told: told["written"]["rows"] == 20,
+            "make": lambda told: told["usable"] == 10,
+            "--prompts": lambda run: run["lengths"]["output"]["max"] == 3 and ok(run) > 0,
+        },
+    ),
+    "how-to/traffic-formats": Page(fast_mock, checks={"workload": lambda told: told["usable"] >= 1}),
+    "how-to/other-protocols": Page(
+        speaks(
+            speaking.chat,
+            speaking.completions,
+            speaking.responses,
+            speaking.ollama,
+            speaking.tgi,
+            speaking.llamacpp,
+            speaking.anthropic,
+            speaking.gemini,
+            speaking.encoder,
+            speaking.azure,
+            speaking.reed,
+        ),
+        instead={
+            "--api anthropic": "--api anthropic --probe",
+            "llama3.2": "reed:latest",
+            "MODEL": "reed",
+            "NAME.": "",
+            "DEPLOYMENT": "reed",
+        },
+        given=("--no-probe", "--model", "reed", "--input-tokens", "40", "--output-tokens", "16"),
+        more=("--requests", "4"),
+        checks={
+            **{f"--api {name} ": asked(name) for name in DIALECTS},
+            "--api reed.toml": asked("reed.toml"),
+            "azure": asked("chat"),
+        },
+    ),
+    "how-to/find-the-greatest-load": Page(
+        fast_mock,
+        checks={
+            '--slo "ttft': lambda group: swept(group) and levels(group)[0] == "1",
+            "--rate": lambda group: all(run["spec"]["load"]["rate_per_s"] for run in group["runs"]),
+            "--levels": lambda group: swept(group) and levels(group) == ["1", "4"],
+        },
+        instead={"1,2,4,8": "1,4"},
+    ),
+    "how-to/costs-and-quotas": Page(
+        fast_mock,
+        instead={
+            "MODEL": "m",
+            "--levels 4,8,16": "--levels 1,2",
+            "http_429:20%": "http_429:50%",
+            "--rate 2": "--rate 30",
+        },
+        checks={
+            "in=0.15": lambda run: run["spec"]["price"]["currency"] == "CNY" and run["cost"]["spent"] > 0,
+            "-c 16": lambda run: run["efficiency"]["devices"] == 2 and run["cost"]["spent"] > 0,
+            "--levels": lambda group: all(run["cost"]["spent"] > 0 for run in group["runs"]),
+            "--max-error-rate": lambda run: run["quota"]["refused"] > 0 and "quota_reached" in slugs(run),
+        },
+    ),
+    "explanation/which-numbers-for-which-product": Page(
+        speaks(speaking.chat, speaking.completions, speaking.encoder),
+        instead={
+            "measure embedded": "measure http://127.0.0.1:8000",
+            "--rate 6": "--rate 60",
+            "--rate 4": "--rate 40",
+        },
+        mock=("--ttft", "20ms", "--gap", "2ms", "--any-model"),
+        checks={
+            "--slo chat": lambda run: [bound["met"] for bound in run["slo"]] == [True] * 3,
+            "--output-tokens 24": lambda run: len(run["slo"]) == 2,
+            "--slo batch": swept,
+            "--api embeddings": lambda run: asked("embeddings")(run) and run["latency_ms"]["ttft"] is None,
+            "lognormal": lambda run: run["latency_ms"]["ttft"]["mean"] > 0,
+            "-c 4": lambda run: run["latency_ms"]["ttft"]["p50"] < 40,
+            "--rate 6": lambda run: run["latency_from"] == "due",
+        },
+    ),
+}
+
+
+def slugs(run: Told) -> set[str]:
+    return {finding["slug"] for finding in run["findings"]}
+
+
+def text_of(name: str) -> str:
+    return (DOCS / f"{name}.md").read_text("utf-8")
+
+
+def swapped(text: str, instead: Mapping[str, str]) -> str:
+    for shown, real in instead.items():
+        text = text.replace(shown, real)
+    return text
+
+
+def lay_files(page: Page, text: str, folder: Path) -> None:
+    """The files that a page shows, in blocks or as rows of a table."""
+    for name, block in _SHOWN_FILE.findall(text):
+        (folder / name).write_text(swapped(block, page.instead))
+    for _, name, lines in _LISTED_FILE.findall(text):
+        (folder / name).write_text("".join(f"{line}\n" for line in re.findall(r"`([^`]+)`", lines)))
+    page.lay(folder)
+
+
+@contextmanager
+def mock_of(words: Sequence[str]) -> Iterator[str]:
+    """The server that a page's `nilo mock` starts, on a port that is free; its address."""
+    command = [sys.executable, "-m", "nilometer", *words, "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        try:
+            assert process.stdout is not None
+            yield process.stdout.readline().strip()
+        finally:
+            process.terminate()
+
+
+def fixed(shown: str) -> list[str]:
+    """What does not change from run to run: lines without a figure, and of the others the name in front."""
+    parts: list[str] = []
+    for line in shown.splitlines():
+        cells = [cell for cell in re.split(r"\s{2,}", line.strip()) if cell]
+        parts += [cell for cell in (cells[:1] if _FIGURE.search(line) else cells) if not re.search(r"[\d≤]", cell[:1])]
+    return [part for part in parts if not (_FIGURE.search(part) or _HASH.fullmatch(part))]
+
+
+def run_command(page: Page, words: list[str], folder: Path) -> tuple[Told, str]:
+    """(machine form, all that is printed) of one command."""
+    told = folder / "told.json"
+    command, *own = words
+    if command != "workload":
+        own = [*page.given, *own, *SHORT[command], *page.more]
+    done = CliRunner().invoke(nilo, [command, *own, "--json-file", str(told)])
+    assert done.exit_code in ENDS[command], done.output
+    machine: Told = json.loads(told.read_text())
+    return machine, " ".join(done.output.split())
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_what_a_page_shows_runs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for variable, value in (("XDG_DATA_HOME", str(tmp_path / "data")), ("NILO_LANG", "en"), ("COLUMNS", "120")):
+        monkeypatch.setenv(variable, value)
+    for key in ("API_KEY", "ANTHROPIC_KEY", "GEMINI_KEY", "AZURE_KEY"):
+        monkeypatch.setenv(key, "s3cret")
+    page, text = PAGES[name], text_of(name)
+    outputs = {block.splitlines()[-1]: shown for block, shown in _OUTPUT.findall(text)}
+    with ExitStack() as stack:
+        url = stack.enter_context(page.server())
+        lay_files(page, _ADDRESS.sub(url, text), tmp_path)
+        unmet = dict(page.checks)
+        for command in commands_in(text):
+            words = shlex.split(_ADDRESS.sub(url, swapped(command, page.instead)))[1:]
+            if words[0] == "mock":
+                url = stack.enter_context(mock_of([*words, *page.mock]))
+                continue
+            told, printed = run_command(page, words, tmp_path)
+            for part in [part for part in page.checks if part in command]:
+                assert page.checks[part](told), (command, part)
+                unmet.pop(part, None)
+            assert [part for part in fixed(outputs.get(command, "")) if " ".join(part.split()) not in printed] == []
+    assert unmet == {}, "no command of the page has this"
+
+
+def test_every_format_is_shown_with_a_file_that_is_read_as_such(tmp_path: Path) -> None:
+    page = "how-to/traffic-formats"
+    rows = _LISTED_FILE.findall(text_of(page))
+    assert rows == _LISTED_FILE.findall(text_of(f"{page}.zh-CN"))
+    assert sorted(name for name, _, _ in rows) == sorted(FORMATS)
+    lay_files(PAGES[page], text_of(page), tmp_path)
+    for name, file, _ in rows:
+        for words in ((), ("--format", name)):
+            done = CliRunner().invoke(nilo, ["workload", "inspect", str(tmp_path / file), *words, "--json"])
+            assert (done.exit_code, json.loads(done.stdout)["format"]) == (0, name)
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted"),
+    [
+        ("how-to/other-protocols", {f"--api {name}" for name in DIALECTS}),
+        ("how-to/load-shapes", {"constant", "poisson", "gamma:", "ramp:", "steps:", "spike:", "--replay"}),
+    ],
+)
+def test_every_dialect_and_every_shape_has_its_command(name: str, wanted: set[str]) -> None:
+    commands = list(commands_in(text_of(name)))
+    assert {part for part in wanted if not any(part in command for command in commands)} == set()
+
+
+def test_the_fixed_parts_of_an_output() -> None:
+    shown = "4 users wait 200 ms\n\n          n   p50\nTTFT ms  12   0.3*\ninput    mean 8, p50 6\na minute   p95 7\n"
+    assert fixed(shown) == ["n", "p50", "TTFT ms", "input", "a minute"]
