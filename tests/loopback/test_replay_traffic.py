@@ -53,6 +53,15 @@ def test_a_trace_longer_than_the_load_is_said_before_it(env: Env, mock: Mock, tr
     assert "trace_cut" in [finding["slug"] for finding in json.loads(short.stdout)["findings"]]
 
 
+def test_a_trace_that_ends_within_the_warm_up_is_refused(env: Env, mock: Mock, trace: Path) -> None:
+    """It lasts 1.2 s: at half the speed 2.4 s, which a warm-up of 2 s leaves something of."""
+    words = ("measure", mock.url, "--replay", str(trace), *QUIET, "--warmup", "2s", "--duration", "0.5s")
+    done = nilo(env, *words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "lasts 1.2 s at this speed, the warm-up 2 s" in done.stderr
+    assert nilo(env, *words, "--speed", "0.5").returncode == 0
+
+
 def test_a_workload_is_asked_in_its_order_and_again(env: Env, mock: Mock, trace: Path, tmp_path: Path) -> None:
     out = tmp_path / "r.jsonl"
     done = nilo(

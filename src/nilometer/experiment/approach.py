@@ -14,7 +14,7 @@ from nilometer.core.errors import DataError, NiloError, SpecError
 from nilometer.core.finding import Finding
 from nilometer.core.mask import NO_SECRETS, Mask
 from nilometer.core.record import Call
-from nilometer.core.spec import RECORDED, Spec, secrets_of, without_secrets
+from nilometer.core.spec import RECORDED, Load, Spec, secrets_of, without_secrets
 from nilometer.load.probe import ProbeResult, Step, probe, unprobed
 from nilometer.load.probe_talk import apis
 from nilometer.net.endpoint import Endpoint, parse
@@ -115,12 +115,21 @@ def approach(spec: Spec, headers: Headers, *, address: str, salt: str, on_step: 
 
 
 def asked_mix(spec: Spec) -> tuple[tuple[Kind, ...], Workload | None]:
-    """What is asked, and the workload that says so where there is one. Refuses what cannot be read."""
+    """What is asked, and the workload that says so where there is one. Refuses what cannot be read or is too short."""
     mix = kinds(spec.prompts, length_mix)
     workload = _workload(spec)
     if workload is not None:
+        _refuse_too_short(spec.load, workload)
         mix = of_rows(mix, *lengths_of(workload, (mix[0].inputs, mix[0].outputs)))
     return mix, workload
+
+
+def _refuse_too_short(load: Load, workload: Workload) -> None:
+    """Refuse a replay that has ended when the measured stretch begins."""
+    if load.arrivals == RECORDED:
+        last_s = max(recorded_s(workload, load.speed), default=0.0)
+        if last_s <= load.warmup_s and load.warmup_s > 0:
+            raise SpecError("replay_within_warmup", trace_s=last_s, warmup_s=load.warmup_s)
 
 
 def headers_to(endpoint: Endpoint, spec: Spec, headers: Headers) -> Headers:
