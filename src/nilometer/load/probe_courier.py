@@ -106,7 +106,7 @@ class Courier:
 
     def _once(self, path: str, body: bytes | None, method: str = "POST", **more: Any) -> Response:
         self.requests += 1
-        headers = {"Accept": "*/*", **self._headers}
+        headers = {"Accept": "*/*", "Accept-Encoding": "identity", **self._headers}
         if body is not None:
             headers["Content-Type"] = "application/json"
         return self._fetch(

@@ -108,6 +108,7 @@ def _read(dialect: Dialect, response: Response) -> Reply:
         answer=answer,
         whole=True,
         lines=dialect.lines,
+        encoding=response.headers.get("content-encoding"),
     )
     return Reply(response, verdict, answer, streamed)
 

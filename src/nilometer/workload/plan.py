@@ -179,6 +179,7 @@ def head(*, host: str, target: str, method: str = "POST", headers: Headers = (),
         "host": f"Host: {host}",
         "user-agent": f"User-Agent: nilometer/{__version__}",
         "accept": f"Accept: {'text/event-stream' if stream else 'application/json'}",
+        "accept-encoding": "Accept-Encoding: identity",  # what is packed cannot be stamped by its tokens
         "content-type": "Content-Type: application/json",
     }
     for name, value in headers:

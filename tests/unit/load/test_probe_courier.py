@@ -51,7 +51,12 @@ def test_a_body_is_posted_with_the_users_headers_and_way() -> None:
         {
             "url": "http://t:1/v1/x",
             "method": "POST",
-            "headers": {"Accept": "*/*", "Authorization": "Bearer k", "Content-Type": "application/json"},
+            "headers": {
+                "Accept": "*/*",
+                "Accept-Encoding": "identity",
+                "Authorization": "Bearer k",
+                "Content-Type": "application/json",
+            },
             "body": b"{}",
             "timeout_s": 99,
             "insecure": True,
