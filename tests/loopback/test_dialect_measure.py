@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from statistics import median
 from typing import Any, NamedTuple
 
 import pytest
@@ -86,9 +87,9 @@ def test_a_streamed_load_test(env: Env, name: str) -> None:
         assert run["spec"]["stream"] is False
         return
     assert {record["output_tokens"] for record in records} == {20}
-    for record in records:
-        assert FIRST_MS - 0.2 <= record["ttft_ms"] < FIRST_MS + GAP_MS + 10
-        assert record["tpot_ms"] == pytest.approx(GAP_MS, abs=1)
+    assert min(record["ttft_ms"] for record in records) >= FIRST_MS - 0.2
+    assert median(record["ttft_ms"] for record in records) < FIRST_MS + GAP_MS + 10
+    assert median(record["tpot_ms"] for record in records) == pytest.approx(GAP_MS, abs=1)
 
 
 @pytest.mark.parametrize("name", [name for name in WAYS if name not in ("embeddings", "rerank", "ollama_below_api")])
@@ -100,12 +101,14 @@ def test_a_load_test_of_whole_answers(env: Env, name: str) -> None:
     assert [e.path for e in exchanges[-len(records) :]] == [way.whole] * len(records)
 
 
-@pytest.mark.parametrize("name", ["ollama_below_api", "gemini", "responses", "azure", "embeddings"])
+@pytest.mark.parametrize("name", ["ollama_below_api", "gemini", "anthropic", "responses", "azure", "embeddings"])
 def test_without_a_probe_the_same_address_is_asked(env: Env, name: str) -> None:
     way = WAYS[name]
     words = ("--no-probe",) if "--model" in way.words else ("--no-probe", "--model", "reed:latest")
     run, records, exchanges = measured(env, way, *words)
     assert run["requests"]["ok"] == 6
+    unheld = [finding for finding in run["findings"] if finding["slug"] == "output_length_unheld"]
+    assert len(unheld) == (name != "embeddings")
     assert {e.path for e in exchanges} == {way.streamed or way.whole}
     assert len(exchanges) == len(records)
 
@@ -187,7 +190,7 @@ def test_the_protocol_of_the_page_measures_its_service(env: Env, page: Path, tmp
     assert (run["requests"]["ok"], run["spec"]["api"]) == (6, str(file))
     assert {(record["prompt_tokens"], record["output_tokens"]) for record in records} == {(40, 20)}
     assert {record["finish_reason"] for record in records} == {"length"}
-    assert all(record["tpot_ms"] == pytest.approx(GAP_MS, abs=1) for record in records)
+    assert median(record["tpot_ms"] for record in records) == pytest.approx(GAP_MS, abs=1)
     assert {e.path for e in exchanges} == {"/v2/reed/say"}
     assert {(e.headers["x-reed-key"], e.headers["x-client"]) for e in exchanges} == {("s3cret", "nilometer")}
     assert "s3cret" not in json.dumps(run)

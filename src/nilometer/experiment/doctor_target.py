@@ -165,7 +165,7 @@ def _tried(ask: Callable[[], T]) -> tuple[T | None, NiloError | None]:
 _BELONGS = {
     "stream": ("stream_ignored",),
     "usage": ("usage_missing", "stream_options_refused"),
-    "length_fields": ("output_length_not_enforced", "length_fields_refused"),
+    "length_fields": ("output_length_not_enforced", "length_fields_refused", "output_length_unheld"),
 }
 """Check -> the findings that are its answer, the gravest first."""
 

@@ -22,7 +22,7 @@ from nilometer.wire.outcome import Verdict, is_stream, judge
 
 from .probe_courier import Courier, told
 from .probe_facts import Served, choose, served_natively
-from .probe_terms import Terms, body, wanted_length_fields
+from .probe_terms import Terms, body, unheld, wanted_length_fields
 
 FEW_TOKENS = 16
 _HEAD_BYTES = 400
@@ -244,9 +244,11 @@ def settle(talk: Talk, terms: Terms) -> Settled:
     settled = _with(terms, taken)
     if not reply.ok or reply.answer is None:
         raise talk.failure(settled, reply)
-    findings = list(_field_findings(wanted, taken)) + _answer_findings(
-        dialect.asks_stream(spec.stream), reply, reply.answer, wanted
-    )
+    findings = [
+        *_field_findings(wanted, taken),
+        *unheld(spec, dialect, dialect.length_fields),
+        *_answer_findings(dialect.asks_stream(spec.stream), reply, reply.answer, wanted),
+    ]
     return Settled(settled, reply, findings)
 
 
