@@ -74,6 +74,12 @@ class Talk:
         response = self.courier.send(self.path(terms, stream=stream), data, dialect.method)
         return _read(dialect, response)
 
+    def keeps(self, terms: Terms) -> bool | None:
+        """Whether the server keeps a connection after an answer such as the load's; None where it gave none."""
+        dialect = terms.dialect
+        data = body(self.spec, terms, _GREETING, dialect.least_tokens, stream=self.spec.stream)
+        return self.courier.keeps(self.path(terms), data, dialect.method)
+
     def failure(self, terms: Terms, reply: Reply) -> TargetError:
         """The error that an unusable reply amounts to."""
         url = self.courier.shown(self.path(terms))
