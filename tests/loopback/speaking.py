@@ -82,9 +82,10 @@ def tgi(path: str, body: dict[str, Any]) -> Reply | None:
     if path not in ("/generate", "/generate_stream"):
         return None
     n = body["parameters"]["max_new_tokens"]
-    details = {"finish_reason": "length", "generated_tokens": n, "input_length": len(body["inputs"].split())}
+    details = {"finish_reason": "length", "generated_tokens": n}
     if path == "/generate":
         return whole({"generated_text": "mud " * n, "details": details})
+    details["input_length"] = len(body["inputs"].split())  # a whole answer does not tell it
     events: list[dict[str, Any]] = [{"index": i, "token": {"text": "mud ", "special": False}} for i in range(n)]
     events[-1] |= {"generated_text": "mud " * n, "details": details}
     return stream([sse(event).replace("data: ", "data:") for event in events])
