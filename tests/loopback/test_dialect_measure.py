@@ -212,6 +212,24 @@ def test_a_protocol_file_with_a_mistake_is_refused_and_nothing_is_sent(env: Env,
     assert server.exchanges == []
 
 
+def test_a_place_that_no_answer_has_is_told(env: Env, tmp_path: Path) -> None:
+    file = tmp_path / "reed.toml"
+    file.write_text(said_in(PAGES[0]).replace("out.*.piece", "out.*.peace"))
+    way = Way(reed, ("--api", str(file), "--model", "reed"), "/v2/reed/say", "/v2/reed/say", str(file))
+    run, records, _ = measured(env, way, "--no-probe")
+    (found,) = (finding for finding in run["findings"] if finding["slug"] == "places_not_found")
+    assert found["params"]["places"] == "stream.text = out.*.peace"
+    assert {record["ttft_ms"] for record in records} == {None}
+
+
+@pytest.mark.parametrize("probe", ["--probe", "--no-probe"])
+def test_a_header_that_no_request_may_have_is_refused_and_nothing_is_sent(env: Env, probe: str) -> None:
+    with Replay(speaker(speaking.ollama)) as server:
+        done = nilo(env, "measure", server.url, "--header", "Content-Length: 3", "--model", "m", probe, *QUICK)
+    assert (done.returncode, server.exchanges) == (2, []), done.stderr
+    assert "header_reserved" in done.stderr
+
+
 def test_a_run_through_a_file_is_repeated_without_it(env: Env, tmp_path: Path) -> None:
     file = tmp_path / "reed.toml"
     file.write_text(re.sub(r"\[headers\]\n.*\n", "", said_in(PAGES[0])))

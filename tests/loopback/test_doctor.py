@@ -163,7 +163,7 @@ def test_a_slow_server_is_walked_through() -> None:
     ("speak", "address", "spec", "said"),
     [
         (speaking.ollama, "", {}, (None, None, "output_length_unheld", None)),
-        (speaking.tgi, "", {}, (None, None, "output_length_unheld", "bare")),
+        (speaking.tgi, "", {}, (None, None, "output_length_unheld", None)),
         (speaking.gemini, "/v1beta", {"api": "gemini", "model": "reed"}, ("named", None, "output_length_unheld", None)),
         (speaking.anthropic, "", {"api": "anthropic"}, (None, None, "length_fields_refused", None)),
         (speaking.responses, "", {"api": "responses", "model": "reed"}, ("named", None, "length_fields_refused", None)),

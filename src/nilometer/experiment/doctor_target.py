@@ -30,7 +30,7 @@ from nilometer.net.endpoint import Endpoint, parse
 from nilometer.net.fetch import Handshake, look
 from nilometer.net.route import Address, resolve
 
-from .approach import Headers, asked_mix, headers_to
+from .approach import Headers, asked_mix, headers_to, refuse_headers
 from .check import Check, failed
 
 T = TypeVar("T")
@@ -79,9 +79,10 @@ _BARE_PROMPTS = frozenset({"completions", "tgi", "llamacpp", "embeddings", "rera
 _PROXIES = {"http": ("HTTP_PROXY", "ALL_PROXY"), "https": ("HTTPS_PROXY", "ALL_PROXY")}
 
 
-def refuse_nonsense(spec: Spec) -> None:
-    """Refuse before anything is looked at what is wrong with the spec itself: its API, its lengths, its files."""
+def refuse_nonsense(spec: Spec, headers: Headers) -> None:
+    """Refuse before anything is looked at what is wrong with what was given: API, headers, lengths, files."""
     apis(spec)
+    refuse_headers(headers)
     asked_mix(spec)
 
 
@@ -167,7 +168,7 @@ def _tried(ask: Callable[[], T]) -> tuple[T | None, NiloError | None]:
 
 
 _BELONGS = {
-    "stream": ("stream_ignored",),
+    "stream": ("stream_ignored", "places_not_found"),
     "usage": ("usage_missing", "stream_options_refused"),
     "length_fields": ("output_length_not_enforced", "length_fields_refused", "output_length_unheld"),
 }

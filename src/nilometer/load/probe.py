@@ -83,8 +83,8 @@ def probe(
 
     Raises SpecError: `api_unknown`, `model_unknown`, `model_needed`, `input_too_short`, `context_too_short` and those
     of `lengths.parse`. TargetError: those of `net.fetch`, `scheme_wrong`, `unauthorised`, `key_refused`, `redirected`,
-    `target_busy`, `not_a_model_server`, `path_not_found`, `path_elsewhere`, `request_refused`, `request_failed`,
-    `count_failed`.
+    `target_busy`, `not_a_model_server`, `path_not_found`, `path_elsewhere`, `answer_unended`,
+    `request_refused`, `request_failed`, `count_failed`.
     """
     mix = mix or scenarios.kinds(spec.prompts)
     apis(spec)

@@ -19,6 +19,7 @@ from nilometer.net.fetch import Response
 from nilometer.wire.answer import Answer
 from nilometer.wire.dialects import DIALECTS, Dialect, spoken
 from nilometer.wire.outcome import Verdict, is_stream, judge
+from nilometer.wire.unfound import places_not_found, seen_in
 
 from .probe_courier import Courier, told
 from .probe_facts import Served, choose, served_natively
@@ -85,6 +86,8 @@ class Talk:
         url = self.courier.shown(self.path(terms))
         if reply.response.status == 200 and reply.verdict.error == "not_a_model_answer":
             return TargetError("not_a_model_server", url=url, detail=reply.verdict.detail)
+        if reply.response.status == 200 and reply.verdict.outcome == "incomplete":
+            return TargetError("answer_unended", url=url)
         slug = "request_refused" if 400 <= reply.response.status < 500 else "request_failed"
         return TargetError(slug, url=url, status=reply.response.status, detail=reply.verdict.detail)
 
@@ -253,9 +256,17 @@ def settle(talk: Talk, terms: Terms) -> Settled:
     findings = [
         *_field_findings(wanted, taken),
         *unheld(spec, dialect, dialect.length_fields),
+        *_unfound(spec, reply, reply.answer),
         *_answer_findings(dialect.asks_stream(spec.stream), reply, reply.answer, wanted),
     ]
     return Settled(settled, reply, findings)
+
+
+def _unfound(spec: Spec, reply: Reply, answer: Answer) -> list[Finding]:
+    if not spec.protocol:
+        return []
+    seen = seen_in(answer, text=not reply.streamed or answer.matter_events > 0, ended=answer.complete)
+    return places_not_found(spec.protocol, seen, streamed=bool(reply.streamed))
 
 
 def lengths_apart(talk: Talk, terms: Terms) -> dict[str | None, int | None]:
