@@ -26,12 +26,6 @@ def url() -> Iterator[str]:
         yield engine.url
 
 
-@pytest.fixture(scope="module")
-def encoder_url() -> Iterator[str]:
-    with embedded.start(spec="embedded:--embeddings --pooling mean", slots=1) as engine:
-        yield engine.url
-
-
 def asked(url: str, api: str, *, stream: bool) -> tuple[ProbeResult, Answer, int]:
     """What the probe found, and one load request sent and read: its answer, and how many frames with matter it had."""
     spec = Spec(target=url, api=api, stream=stream, prompts=Prompts(input_tokens=str(INPUT), output_tokens=str(OUTPUT)))
@@ -85,8 +79,10 @@ def test_each_frame_of_the_native_api_states_its_tokens(url: str) -> None:
     assert answer.server["predicted_n"] == OUTPUT
 
 
-def test_an_encoder_states_its_input_alone(encoder_url: str) -> None:
-    found, answer, events = asked(encoder_url, "embeddings", stream=True)
-    assert found.terms.api == "embeddings"
+@pytest.mark.parametrize(("api", "pooling"), [("embeddings", "mean"), ("rerank", "rank")])
+def test_an_encoder_states_its_input_alone(api: str, pooling: str) -> None:
+    with embedded.start(spec=f"embedded:--embeddings --pooling {pooling}", slots=1) as engine:
+        found, answer, events = asked(engine.url, api, stream=True)
+    assert found.terms.api == api
     assert answer.prompt_tokens == pytest.approx(INPUT, rel=0.02)
     assert (answer.output_tokens, answer.token_source, events) == (None, "none", 0)

@@ -47,6 +47,16 @@ def sse(value: object, name: str | None = None) -> str:
     return (f"event: {name}\n" if name else "") + f"data: {json.dumps(value)}\n\n"
 
 
+def refused(body: dict[str, Any], *known: str) -> Reply | None:
+    """A 400 where the body has a field that is not known, as the services of the vendors answer it."""
+    strange = sorted(body.keys() - known)
+    if not strange:
+        return None
+    error = {"type": "error", "error": {"message": f"{strange[0]}: Extra inputs are not permitted"}}
+    data = json.dumps(error).encode()
+    return Reply(data, status=400, content_type="application/json", framing="length", ending="keep")
+
+
 def ollama(path: str, body: dict[str, Any]) -> Reply | None:
     if path == "/api/tags":
         return whole({"models": [{"name": "reed:latest", "model": "reed:latest"}]})
@@ -72,9 +82,10 @@ def tgi(path: str, body: dict[str, Any]) -> Reply | None:
     if path not in ("/generate", "/generate_stream"):
         return None
     n = body["parameters"]["max_new_tokens"]
-    details = {"finish_reason": "length", "generated_tokens": n, "input_length": len(body["inputs"].split())}
+    details = {"finish_reason": "length", "generated_tokens": n}
     if path == "/generate":
         return whole({"generated_text": "mud " * n, "details": details})
+    details["input_length"] = len(body["inputs"].split())  # a whole answer does not tell it
     events: list[dict[str, Any]] = [{"index": i, "token": {"text": "mud ", "special": False}} for i in range(n)]
     events[-1] |= {"generated_text": "mud " * n, "details": details}
     return stream([sse(event).replace("data: ", "data:") for event in events])
@@ -83,6 +94,8 @@ def tgi(path: str, body: dict[str, Any]) -> Reply | None:
 def gemini(path: str, body: dict[str, Any]) -> Reply | None:
     if not path.startswith("/v1beta/models/reed:"):
         return None
+    if strange := refused(body, "contents", "generationConfig", "systemInstruction"):
+        return strange
     n = body["generationConfig"]["maxOutputTokens"]
     prompt = tokens_of(body["contents"][0]["parts"][0]["text"])
 
@@ -102,14 +115,8 @@ def anthropic(path: str, body: dict[str, Any]) -> Reply | None:
         return whole({"data": [{"type": "model", "id": "reed"}], "has_more": False})
     if path != "/v1/messages":
         return None
-    if "ignore_eos" in body:
-        return Reply(
-            json.dumps({"type": "error", "error": {"message": "ignore_eos: Extra inputs are not permitted"}}).encode(),
-            status=400,
-            content_type="application/json",
-            framing="length",
-            ending="keep",
-        )
+    if strange := refused(body, "model", "messages", "max_tokens", "stream", "temperature", "top_p", "system"):
+        return strange
     n, prompt = body["max_tokens"], tokens_of(body["messages"][0]["content"])
     message: dict[str, Any] = {"id": "m1", "type": "message", "model": "reed", "content": []}
     if not body["stream"]:
@@ -126,6 +133,9 @@ def anthropic(path: str, body: dict[str, Any]) -> Reply | None:
 def responses(path: str, body: dict[str, Any]) -> Reply | None:
     if path != "/v1/responses":
         return None
+    known = ("model", "input", "max_output_tokens", "stream", "temperature", "top_p", "store")
+    if strange := refused(body, *known):
+        return strange
     n = body["max_output_tokens"]
     told: dict[str, Any] = {"id": "r1", "model": "reed", "status": "incomplete"}
     told["incomplete_details"] = {"reason": "max_output_tokens"}
@@ -151,6 +161,9 @@ def azure(path: str, body: dict[str, Any]) -> Reply | None:
     """A deployment: chat beside no `/v1`, with the version in the query."""
     if path != "/openai/deployments/reed/chat/completions?api-version=2024-10-21":
         return None
+    known = ("messages", "max_tokens", "stream", "stream_options", "temperature", "top_p", "seed")
+    if strange := refused(body, "model", *known):
+        return strange
     filters: dict[str, Any] = {"id": "", "model": "", "choices": [], "prompt_filter_results": []}
     return _chosen(body, tokens_of(body["messages"][0]["content"]), {"delta": {"content": "mud "}}, [filters])
 

@@ -107,12 +107,14 @@ def test_a_load_test_of_whole_answers(env: Env, name: str) -> None:
     assert [e.path for e in exchanges[-len(records) :]] == [way.whole] * len(records)
 
 
-@pytest.mark.parametrize("name", ["ollama_below_api", "gemini", "responses", "azure", "embeddings"])
+@pytest.mark.parametrize("name", ["ollama_below_api", "gemini", "anthropic", "responses", "azure", "embeddings"])
 def test_without_a_probe_the_same_address_is_asked(env: Env, name: str) -> None:
     way = WAYS[name]
     words = ("--no-probe",) if "--model" in way.words else ("--no-probe", "--model", "reed:latest")
     run, records, exchanges = measured(env, way, *words)
     assert run["requests"]["ok"] == 6
+    unheld = [finding for finding in run["findings"] if finding["slug"] == "output_length_unheld"]
+    assert len(unheld) == (name != "embeddings")
     assert {e.path for e in exchanges} == {way.streamed or way.whole}
     assert len(exchanges) == len(records)
 
@@ -196,6 +198,24 @@ def test_a_protocol_file_with_a_mistake_is_refused_and_nothing_is_sent(env: Env,
         done = nilo(env, "measure", server.url, "--api", str(tmp_path / "none.toml"), *QUICK)
         assert (done.returncode, "Traceback" in done.stderr) == (2, False)
     assert server.exchanges == []
+
+
+def test_a_place_that_no_answer_has_is_told(env: Env, tmp_path: Path) -> None:
+    file = tmp_path / "reed.toml"
+    file.write_text(said_in(PAGES[0]).replace("out.*.piece", "out.*.peace"))
+    way = Way(speaking.reed, ("--api", str(file), "--model", "reed"), "/v2/reed/say", "/v2/reed/say", str(file))
+    run, records, _ = measured(env, way, "--no-probe")
+    (found,) = (finding for finding in run["findings"] if finding["slug"] == "places_not_found")
+    assert found["params"]["places"] == "stream.text = out.*.peace"
+    assert {record["ttft_ms"] for record in records} == {None}
+
+
+@pytest.mark.parametrize("probe", ["--probe", "--no-probe"])
+def test_a_header_that_no_request_may_have_is_refused_and_nothing_is_sent(env: Env, probe: str) -> None:
+    with Replay(speaker(speaking.ollama)) as server:
+        done = nilo(env, "measure", server.url, "--header", "Content-Length: 3", "--model", "m", probe, *QUICK)
+    assert (done.returncode, server.exchanges) == (2, []), done.stderr
+    assert "header_reserved" in done.stderr
 
 
 def test_a_run_through_a_file_is_repeated_without_it(env: Env, tmp_path: Path) -> None:

@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.loopback import speaking
+from tests.loopback.replay import Replay
 from tests.loopback.scripted import Scripted, certificate
 
 from nilometer.core.spec import Http, Spec
@@ -119,11 +121,12 @@ def test_a_server_without_a_tokenizer_is_asked_hardly_more() -> None:
 def test_a_missing_key_is_one_failed_check_and_the_others_are_skipped() -> None:
     with mock(api_key="secret") as url:
         checks = walked(url)
+        refused = walked(url, (("Authorization", "Bearer other"),))
         let_in = walked(url, (("Authorization", "Bearer secret"),))
     assert [slug for slug, check in checks.items() if check.state == "fail"] == ["auth"]
     assert checks["auth"].error == "unauthorised"
     assert (checks["address"].state, checks["request"].state) == ("ok", "skipped")
-    assert let_in["auth"].value == "key"
+    assert (refused["auth"].error, let_in["auth"].value) == ("key_refused", "key")
 
 
 def test_a_server_without_a_model_list_is_walked_through_all_the_same() -> None:
@@ -137,7 +140,8 @@ def test_a_server_without_a_model_list_is_walked_through_all_the_same() -> None:
         named = walked(gate, model="m")
         unnamed = walked(gate)
     assert (named["model_list"].state, named["request"].state) == ("ok", "ok")
-    assert (unnamed["model_list"].state, unnamed["model_list"].said) == ("warn", None)
+    assert (unnamed["model_list"].state, unnamed["model_list"].said) == ("ok", "unneeded")
+    assert unnamed["request"].params["model"] is not None
 
 
 def test_a_stream_that_is_held_back_is_told() -> None:
@@ -153,6 +157,40 @@ def test_a_slow_server_is_walked_through() -> None:
     assert checks["request"].state == checks["stream"].state == "ok"
     assert float(checks["stream"].value or 0) > 850
     assert checks["length_fields"].said == "together"  # not tried one by one
+
+
+@pytest.mark.parametrize(
+    ("speak", "address", "spec", "said"),
+    [
+        (speaking.ollama, "", {}, (None, None, "output_length_unheld", None)),
+        (speaking.tgi, "", {}, (None, None, "output_length_unheld", None)),
+        (speaking.gemini, "/v1beta", {"api": "gemini", "model": "reed"}, ("named", None, "output_length_unheld", None)),
+        (speaking.anthropic, "", {"api": "anthropic"}, (None, None, "length_fields_refused", None)),
+        (speaking.responses, "", {"api": "responses", "model": "reed"}, ("named", None, "length_fields_refused", None)),
+        (
+            speaking.azure,
+            "/openai/deployments/reed?api-version=2024-10-21",
+            {},
+            ("unneeded", None, "length_fields_refused", None),
+        ),
+        (speaking.encoder, "", {"api": "embeddings"}, ("unneeded", "encoded", None, "bare")),
+        (speaking.encoder, "", {"api": "rerank"}, ("unneeded", "encoded", None, "bare")),
+    ],
+)
+def test_each_api_is_walked_through(
+    speak: speaking.Speak, address: str, spec: dict[str, Any], said: tuple[str | None, ...]
+) -> None:
+    with Replay(speaking.speaker(speak)) as server:
+        checks = walked(server.url + address, **spec)
+    assert "fail" not in states(checks)
+    assert states(checks, "length_fields") <= {"ok", "skipped"}
+    assert (
+        checks["model_list"].said,
+        checks["request"].said,
+        checks["length_fields"].finding,
+        checks["template"].said,
+    ) == said
+    assert spec.get("api") == "rerank" or checks["request"].params["model"]
 
 
 def test_nobody_there() -> None:

@@ -394,6 +394,13 @@ def test_tls_carries_the_same_stream() -> None:
         assert [line.output_tokens for line in mock.truth()] == [4]
 
 
+def test_what_is_no_tls_is_closed_at_once(capfd: pytest.CaptureFixture[str]) -> None:
+    with launched(Script(ttft_ms=20, gap_ms=5), Hosting(tls=True, truth="-")) as mock, Client(mock) as client:
+        client.send(asked(4))
+        assert client.read_to_end() == b""
+    assert "Traceback" not in capfd.readouterr().err
+
+
 def test_the_truth_file_is_written_at_the_end_with_what_was_unfinished(tmp_path: Path) -> None:
     file = tmp_path / "truth.jsonl"
     with launched(Script(ttft_ms=5, gap_ms=2), Hosting(truth=str(file))) as mock:

@@ -48,7 +48,7 @@ def command(target: str | None, session: Session, **given: Any) -> None:
     if spec is not None:
         session.mask = Mask(secrets_of(spec, headers))
         refuse_what_is_no_target(spec.target)
-        refuse_nonsense(spec)
+        refuse_nonsense(spec, headers)
     checks = []
     for check in _checks(spec, headers, session):
         checks.append(check)

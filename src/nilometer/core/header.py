@@ -7,6 +7,7 @@ import re
 from .errors import SpecError
 
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_FRAMING = frozenset({"content-length", "transfer-encoding", "connection", "expect", "upgrade"})
 _VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
 
 
@@ -15,3 +16,11 @@ def header_line(name: str, value: str) -> str:
     if not _NAME.fullmatch(name) or not _VALUE.fullmatch(value):
         raise SpecError("header_invalid", header=name)
     return f"{name}: {value}"
+
+
+def users_line(name: str, value: str) -> str:
+    """The same of a header that a user gives. Refuses one that says how the body is framed: slug `header_reserved`."""
+    line = header_line(name, value)
+    if name.lower() in _FRAMING:
+        raise SpecError("header_reserved", header=name)
+    return line

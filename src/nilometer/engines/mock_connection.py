@@ -113,7 +113,9 @@ class Connection:
             plain = self._open(data)
             if plain and self._parser is not None:
                 self._parser.feed_data(plain)
-        except (ssl.SSLError, httptools.HttpParserError, httptools.HttpParserUpgrade):
+        except ssl.SSLError:  # no TLS: there is nothing in which it could be told
+            self.close()
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade):
             self._refuse(b"400 Bad Request")
 
     def _open(self, data: bytes) -> bytes:

@@ -12,6 +12,7 @@ import msgspec
 from nilometer.core.environment import EngineFacts, ModelFacts
 from nilometer.core.errors import DataError, NiloError, SpecError
 from nilometer.core.finding import Finding
+from nilometer.core.header import users_line
 from nilometer.core.mask import NO_SECRETS, Mask
 from nilometer.core.record import Call
 from nilometer.core.spec import RECORDED, Load, Spec, secrets_of, without_secrets
@@ -66,6 +67,7 @@ def approach(spec: Spec, headers: Headers, *, address: str, salt: str, on_step: 
     Raises what `load.probe`, `workload.plan.calls` and `workload.lengths.parse` raise.
     """
     secrets = secrets_of(spec, headers)
+    refuse_headers(headers)
     endpoint = parse(address)
     mix, workload = asked_mix(spec)
     headers = headers_to(endpoint, spec, headers)
@@ -130,6 +132,12 @@ def _refuse_too_short(load: Load, workload: Workload) -> None:
         last_s = max(recorded_s(workload, load.speed), default=0.0)
         if last_s <= load.warmup_s and load.warmup_s > 0:
             raise SpecError("replay_within_warmup", trace_s=last_s, warmup_s=load.warmup_s)
+
+
+def refuse_headers(headers: Headers) -> None:
+    """Refuse, before anything is sent, a header that no request may have: `header_invalid`, `header_reserved`."""
+    for name, value in headers:
+        users_line(name, value)
 
 
 def headers_to(endpoint: Endpoint, spec: Spec, headers: Headers) -> Headers:

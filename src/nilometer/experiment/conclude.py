@@ -20,6 +20,8 @@ from nilometer.metrics.validity import judge
 from nilometer.telemetry.machine import read_client
 from nilometer.workload.arrivals import plan
 
+from .unfound import Witness
+
 KILLED = "killed"
 """The death of a worker that nobody saw die."""
 
@@ -35,8 +37,8 @@ def conclude(
     """The Run that these journals tell. `death` is why a worker left no trailer."""
     spec = from_tree(header.spec, "journal")
     phases, health = _ends(header, spec, journals, death)
-    records = journal.records(journals)
-    summary = summarise(records, spec, phases, health, memory, draw, _spike(spec.load))
+    witness = Witness(spec)
+    summary = summarise(witness.watch(journal.records(journals)), spec, phases, health, memory, draw, _spike(spec.load))
     template_tokens = header.environment.model.template_tokens
     verdict, judged = judge(summary, spec, phases, health, template_tokens=template_tokens)
     known = {finding.slug for finding in judged}
@@ -48,7 +50,7 @@ def conclude(
         phases=phases,
         health=health,
         summary=summary,
-        findings=[*judged, *(finding for finding in header.findings if finding.slug not in known)],
+        findings=[*judged, *(finding for finding in witness.told(header.findings) if finding.slug not in known)],
         verdict=verdict,
         tool_version=header.tool_version,
         group=header.group,

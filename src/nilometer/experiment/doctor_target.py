@@ -9,7 +9,7 @@ from __future__ import annotations
 import ssl
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 from urllib.request import proxy_bypass_environment  # type: ignore[attr-defined]
 
@@ -19,18 +19,18 @@ from nilometer.core.clock import NS_PER_MS, NS_PER_S
 from nilometer.core.errors import NiloError, Param, TargetError
 from nilometer.core.finding import Finding
 from nilometer.core.mask import Mask
-from nilometer.core.secrets import mask_url
+from nilometer.core.secrets import is_secret_name, mask_url
 from nilometer.core.spec import Spec, secrets_of
 from nilometer.load.probe_courier import Courier
 from nilometer.load.probe_facts import Served, choose, listed, served_by
 from nilometer.load.probe_length import SAMPLE, ask, counter, template_alone
 from nilometer.load.probe_talk import FEW_TOKENS, Opened, Reply, Settled, apis, lengths_apart, open_talk, settle
-from nilometer.load.probe_terms import Terms, body, wanted_length_fields
+from nilometer.load.probe_terms import Terms, wanted_length_fields
 from nilometer.net.endpoint import Endpoint, parse
 from nilometer.net.fetch import Handshake, look
 from nilometer.net.route import Address, resolve
 
-from .approach import Headers, asked_mix, headers_to
+from .approach import Headers, asked_mix, headers_to, refuse_headers
 from .check import Check, failed
 
 T = TypeVar("T")
@@ -56,7 +56,7 @@ BLAMED = {
     **dict.fromkeys(("timeout", "connection_cut", "not_http", "redirected", "target_url", "proxy_url"), "address"),
     **dict.fromkeys(("tls_failed", "certificate_refused"), "tls"),
     **dict.fromkeys(("model_unknown", "model_needed"), "model_list"),
-    "unauthorised": "auth",
+    **dict.fromkeys(("unauthorised", "key_refused"), "auth"),
     **dict.fromkeys(("path_not_found", "path_elsewhere", "not_a_model_server"), "base_url"),
     **dict.fromkeys(("input_too_short", "context_too_short", "count_failed"), "template"),
 }
@@ -75,12 +75,14 @@ BUFFERED_SHARE = 0.1
 """All frames within this share of the time they took to make: something held them back."""
 TELLING_NS = 50 * NS_PER_MS
 """Frames made in less may well come in one read."""
+_BARE_PROMPTS = frozenset({"completions", "tgi", "llamacpp", "embeddings", "rerank"})
 _PROXIES = {"http": ("HTTP_PROXY", "ALL_PROXY"), "https": ("HTTPS_PROXY", "ALL_PROXY")}
 
 
-def refuse_nonsense(spec: Spec) -> None:
-    """Refuse before anything is looked at what is wrong with the spec itself: its API, its lengths, its files."""
+def refuse_nonsense(spec: Spec, headers: Headers) -> None:
+    """Refuse before anything is looked at what is wrong with what was given: API, headers, lengths, files."""
     apis(spec)
+    refuse_headers(headers)
     asked_mix(spec)
 
 
@@ -133,9 +135,13 @@ def _steps(spec: Spec, headers: Headers, address: str, environ: Mapping[str, str
     yield tls(endpoint.tls, shaken or Handshake(), time.time())
     if fault is not None or there is None:
         raise fault or AssertionError
-    yield model_list(there, choose(spec.model, there))
-    opened = open_talk(courier, spec, there, choose(spec.model, there))
-    yield auth({name.lower() for name in sent})
+    name = choose(spec.model, there)
+    if name is not None:
+        yield model_list(there, name)
+    opened = open_talk(courier, spec, there, name)
+    if name is None:
+        yield model_list(opened.there, opened.terms.model)
+    yield auth(sent)
     yield from _asked(courier, spec, opened)
     settled = settle(opened.talk, opened.terms)
     streams = opened.terms.dialect.asks_stream(spec.stream)
@@ -143,13 +149,12 @@ def _steps(spec: Spec, headers: Headers, address: str, environ: Mapping[str, str
     yield _of("stream", pending) or stream(opened.reply, settled, asked=streams)
     yield _of("usage", pending) or Check(slug="usage", state="ok", value="usage")
     yield _of("length_fields", pending) or length_fields(*_lengths_asked(spec, opened, settled))
-    asked = body(spec, settled.terms, SAMPLE, FEW_TOKENS, stream=spec.stream)
-    if courier.keeps(opened.talk.path(settled.terms), asked, settled.terms.dialect.method) is False:
+    if opened.talk.keeps(settled.terms) is False:
         pending.append(Finding(slug="connection_not_kept", kind="note", severity="low"))
     found = counter(opened.talk, settled.terms, ask(opened.talk, settled.terms, SAMPLE))
     if found is None:
         pending.append(Finding(slug="input_length_estimated", kind="validity", severity="medium"))
-    yield template(template_alone(found))
+    yield template(template_alone(found), opened.terms.api)
     for finding in pending:
         yield Check(slug=finding.slug, state="warn", params=finding.params, finding=finding.slug)
     yield replicas(_answers(courier, opened.there, addresses), len(addresses) or 1)
@@ -163,9 +168,9 @@ def _tried(ask: Callable[[], T]) -> tuple[T | None, NiloError | None]:
 
 
 _BELONGS = {
-    "stream": ("stream_ignored",),
+    "stream": ("stream_ignored", "places_not_found"),
     "usage": ("usage_missing", "stream_options_refused"),
-    "length_fields": ("output_length_not_enforced", "length_fields_refused"),
+    "length_fields": ("output_length_not_enforced", "length_fields_refused", "output_length_unheld"),
 }
 """Check -> the findings that are its answer, the gravest first."""
 
@@ -211,18 +216,18 @@ def tls(used: bool, seen: Handshake, now_wall_s: float) -> Check:
 
 
 def model_list(there: Served, model: str | None) -> Check:
-    """How many models are listed and which is taken; no list is a warning unless a model was named."""
+    """How many models are listed and which is taken; one that answers without a name for it needs none."""
     n = len(there.models)
     if n:
         return Check(slug="model_list", state="ok", value=n, params={"n": n, "model": model})
     if model is not None:
         return Check(slug="model_list", state="ok", value=0, params={"model": model}, said="named")
-    return Check(slug="model_list", state="warn", value=0)
+    return Check(slug="model_list", state="ok", value=0, said="unneeded")
 
 
-def auth(sent: set[str]) -> Check:
-    """The target let us in: with a key among these header names, in lower case, or without."""
-    key = bool(sent & {"authorization", "api-key", "x-api-key", "x-goog-api-key"})
+def auth(sent: Iterable[str]) -> Check:
+    """The target let us in: with a key among the headers of these names, or without."""
+    key = any(map(is_secret_name, sent))
     return Check(slug="auth", state="ok", value="key" if key else "none", said="key" if key else None)
 
 
@@ -230,8 +235,15 @@ def _asked(courier: Courier, spec: Spec, opened: Opened) -> Iterator[Check]:
     """Where the API answered, and the request by which that was found."""
     url = courier.shown(opened.talk.path(opened.terms, stream=spec.stream))
     yield Check(slug="base_url", state="ok", value=url, params={"url": url, "api": opened.terms.api})
-    ms = opened.reply.response.elapsed_ns / NS_PER_MS
-    yield Check(slug="request", state="ok", value=round(ms, 3), params={"ms": ms, "model": opened.terms.model})
+    yield request(opened)
+
+
+def request(opened: Opened) -> Check:
+    """How long the first answer took, and of which model, as far as anybody names it."""
+    ms, answer = opened.reply.response.elapsed_ns / NS_PER_MS, opened.reply.answer
+    model = opened.terms.model or (answer.model if answer is not None else None)
+    said = "encoded" if not opened.terms.dialect.generates else None if model else "unnamed"
+    return Check(slug="request", state="ok", value=round(ms, 3), params={"ms": ms, "model": model}, said=said)
 
 
 def _lengths_asked(
@@ -282,7 +294,7 @@ def length_fields(wanted: tuple[str, ...], terms: Terms, apart: Mapping[str | No
     `apart` is what `lengths_apart` got, empty where it was not asked.
     """
     if not wanted:
-        return Check(slug="length_fields", state="skipped")
+        return Check(slug="length_fields", state="skipped", said=None if terms.dialect.generates else "none")
     if apart.get(None) == FEW_TOKENS:
         return _honoured(terms.length_fields, "unneeded")
     alone = tuple(field for field in terms.length_fields if apart.get(field) == FEW_TOKENS)
@@ -294,11 +306,12 @@ def _honoured(fields: tuple[str, ...], said: str | None = None) -> Check:
     return Check(slug="length_fields", state="ok", value=told, params={"fields": told}, said=said)
 
 
-def template(tokens: int | None) -> Check:
-    """What is added around every prompt."""
+def template(tokens: int | None, api: str) -> Check:
+    """What is added around every prompt: by a chat template where the API takes a conversation."""
     if tokens is None:
         return Check(slug="template", state="skipped")
-    return Check(slug="template", state="ok", value=tokens, params={"tokens": tokens})
+    said = "bare" if api in _BARE_PROMPTS else None
+    return Check(slug="template", state="ok", value=tokens, params={"tokens": tokens}, said=said)
 
 
 def _distinct(addresses: Sequence[Address]) -> tuple[Address, ...]:

@@ -216,6 +216,7 @@ class Digest:
             answer=answer,
             whole=x.ending in ("whole", "closed"),
             lines=self._dialect.lines,
+            encoding=x.headers.get("content-encoding"),
         )
         if x.ending == "closed" and self._accepted and self._broken_off(verdict.error):
             return "incomplete", None, None  # nobody said how long it would be: it was closed before its end

@@ -26,7 +26,7 @@ from .probe_courier import Courier
 from .probe_facts import choose, facts, served_by
 from .probe_length import SAMPLE, Trial, ask, attempt, counter, measure, read_corpus, template_tokens
 from .probe_talk import FEW_TOKENS, Settled, Talk, apis, open_talk, path_of, settle
-from .probe_terms import Terms, bodies, body, wanted_length_fields
+from .probe_terms import Terms, bodies, unheld, wanted_length_fields
 
 READY_S = 60.0
 TIMEOUT_S = 120.0
@@ -82,8 +82,9 @@ def probe(
     for waiting on a busy target (429, 502, 503) in all.
 
     Raises SpecError: `api_unknown`, `model_unknown`, `model_needed`, `input_too_short`, `context_too_short` and those
-    of `lengths.parse`. TargetError: those of `net.fetch`, `scheme_wrong`, `unauthorised`, `redirected`, `target_busy`,
-    `not_a_model_server`, `path_not_found`, `path_elsewhere`, `request_refused`, `request_failed`, `count_failed`.
+    of `lengths.parse`. TargetError: those of `net.fetch`, `scheme_wrong`, `unauthorised`, `key_refused`, `redirected`,
+    `target_busy`, `not_a_model_server`, `path_not_found`, `path_elsewhere`, `answer_unended`,
+    `request_refused`, `request_failed`, `count_failed`.
     """
     mix = mix or scenarios.kinds(spec.prompts)
     apis(spec)
@@ -96,8 +97,7 @@ def probe(
     talk, there, name = opened.talk, opened.there, opened.terms.model
     settled = settle(talk, opened.terms)
     engine, model = facts(courier, there, name)
-    asked = body(spec, settled.terms, SAMPLE, FEW_TOKENS, stream=spec.stream)
-    keeps = courier.keeps(talk.path(settled.terms), asked, settled.terms.dialect.method)
+    keeps = talk.keeps(settled.terms)
     on_step("lengths")
     found = _lengths(talk, settled.terms, mix, engine.context_tokens)
     per_token_s = _per_token_s(settled, found.short_s)
@@ -156,10 +156,12 @@ def _lengths(talk: Talk, terms: Terms, mix: Sequence[Kind], context_tokens: int 
 def unprobed(endpoint: Endpoint, spec: Spec) -> ProbeResult:
     """What is assumed where nothing may be sent but the load: the spec's words as they are, lengths from characters."""
     terms = Terms(api=apis(spec)[0], model=spec.model, protocol=spec.protocol)
+    dialect = terms.dialect
+    known = () if endpoint.is_strict else dialect.known_fields
     terms = msgspec.structs.replace(
         terms,
-        include_usage=spec.stream and terms.dialect.asks_usage,
-        length_fields=wanted_length_fields(spec, terms.dialect),
+        include_usage=spec.stream and dialect.asks_usage,
+        length_fields=tuple(field for field in wanted_length_fields(spec, dialect) if field in known),
     )
     estimated = Finding(slug="input_length_estimated", kind="validity", severity="medium")
     return ProbeResult(
@@ -167,7 +169,7 @@ def unprobed(endpoint: Endpoint, spec: Spec) -> ProbeResult:
         path=path_of(endpoint, terms, stream=spec.stream, below_v1=endpoint.below_v1),
         ruler=ruler.estimated(read_corpus(spec.prompts.text)),
         model=ModelFacts(id=spec.model),
-        findings=(estimated,),
+        findings=(estimated, *unheld(spec, dialect, terms.length_fields)),
     )
 
 

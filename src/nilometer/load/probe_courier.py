@@ -12,7 +12,7 @@ from typing import Any
 
 from nilometer.core.errors import TargetError
 from nilometer.core.mask import WORD_CHARS
-from nilometer.core.secrets import mask_url
+from nilometer.core.secrets import is_secret_name, mask_url
 from nilometer.core.spec import Http
 from nilometer.net.endpoint import Endpoint, shown_through
 from nilometer.net.fetch import Response, fetch
@@ -62,8 +62,8 @@ class Courier:
     def send(self, path: str, body: bytes | None = None, method: str = "POST") -> Response:
         """GET, or `method` with a body. Any answer but a refusal of ourselves is handed back, also 400, 404 and 500.
 
-        Raises TargetError: `unauthorised`, `redirected`, `target_busy` after waiting, `proxy_refused`, `scheme_wrong`,
-        and those of `fetch`.
+        Raises TargetError: `unauthorised`, or `key_refused` where a key was sent, `redirected`, `target_busy` after
+        waiting, `proxy_refused`, `scheme_wrong`, and those of `fetch`.
         """
         response = self._once(path, body, method) if self.requests else self._first(path, body, method)
         while response.status in BUSY:
@@ -73,7 +73,8 @@ class Courier:
             proxy, url = mask_url(self._http.proxy), mask_url(self.endpoint.url(path))
             raise TargetError("proxy_refused", proxy=proxy, url=url, status=response.status, detail=told(response))
         if response.status in (401, 403):
-            raise TargetError("unauthorised", url=self.shown(path), status=response.status, detail=told(response))
+            slug = "key_refused" if any(map(is_secret_name, self._headers)) else "unauthorised"
+            raise TargetError(slug, url=self.shown(path), status=response.status, detail=told(response))
         if 300 <= response.status < 400:
             location = mask_url(response.headers.get("location", ""))[:WORD_CHARS]
             raise TargetError("redirected", url=self.shown(path), status=response.status, location=location)
@@ -106,7 +107,7 @@ class Courier:
 
     def _once(self, path: str, body: bytes | None, method: str = "POST", **more: Any) -> Response:
         self.requests += 1
-        headers = {"Accept": "*/*", **self._headers}
+        headers = {"Accept": "*/*", "Accept-Encoding": "identity", **self._headers}
         if body is not None:
             headers["Content-Type"] = "application/json"
         return self._fetch(

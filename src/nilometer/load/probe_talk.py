@@ -19,10 +19,11 @@ from nilometer.net.fetch import Response
 from nilometer.wire.answer import Answer
 from nilometer.wire.dialects import DIALECTS, Dialect, spoken
 from nilometer.wire.outcome import Verdict, is_stream, judge
+from nilometer.wire.unfound import places_not_found, seen_in
 
 from .probe_courier import Courier, told
 from .probe_facts import Served, choose, served_natively
-from .probe_terms import Terms, body, wanted_length_fields
+from .probe_terms import Terms, body, unheld, wanted_length_fields
 
 FEW_TOKENS = 16
 _HEAD_BYTES = 400
@@ -74,11 +75,19 @@ class Talk:
         response = self.courier.send(self.path(terms, stream=stream), data, dialect.method)
         return _read(dialect, response)
 
+    def keeps(self, terms: Terms) -> bool | None:
+        """Whether the server keeps a connection after an answer such as the load's; None where it gave none."""
+        dialect = terms.dialect
+        data = body(self.spec, terms, _GREETING, dialect.least_tokens, stream=self.spec.stream)
+        return self.courier.keeps(self.path(terms), data, dialect.method)
+
     def failure(self, terms: Terms, reply: Reply) -> TargetError:
         """The error that an unusable reply amounts to."""
         url = self.courier.shown(self.path(terms))
         if reply.response.status == 200 and reply.verdict.error == "not_a_model_answer":
             return TargetError("not_a_model_server", url=url, detail=reply.verdict.detail)
+        if reply.response.status == 200 and reply.verdict.outcome == "incomplete":
+            return TargetError("answer_unended", url=url)
         slug = "request_refused" if 400 <= reply.response.status < 500 else "request_failed"
         return TargetError(slug, url=url, status=reply.response.status, detail=reply.verdict.detail)
 
@@ -108,6 +117,7 @@ def _read(dialect: Dialect, response: Response) -> Reply:
         answer=answer,
         whole=True,
         lines=dialect.lines,
+        encoding=response.headers.get("content-encoding"),
     )
     return Reply(response, verdict, answer, streamed)
 
@@ -243,10 +253,20 @@ def settle(talk: Talk, terms: Terms) -> Settled:
     settled = _with(terms, taken)
     if not reply.ok or reply.answer is None:
         raise talk.failure(settled, reply)
-    findings = list(_field_findings(wanted, taken)) + _answer_findings(
-        dialect.asks_stream(spec.stream), reply, reply.answer, wanted
-    )
+    findings = [
+        *_field_findings(wanted, taken),
+        *unheld(spec, dialect, dialect.length_fields),
+        *_unfound(spec, reply, reply.answer),
+        *_answer_findings(dialect.asks_stream(spec.stream), reply, reply.answer, wanted),
+    ]
     return Settled(settled, reply, findings)
+
+
+def _unfound(spec: Spec, reply: Reply, answer: Answer) -> list[Finding]:
+    if not spec.protocol:
+        return []
+    seen = seen_in(answer, text=not reply.streamed or answer.matter_events > 0, ended=answer.complete)
+    return places_not_found(spec.protocol, seen, streamed=bool(reply.streamed))
 
 
 def lengths_apart(talk: Talk, terms: Terms) -> dict[str | None, int | None]:

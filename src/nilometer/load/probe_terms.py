@@ -9,9 +9,10 @@ from typing import Any
 
 import msgspec
 
+from nilometer.core.finding import Finding
 from nilometer.core.spec import Spec
 from nilometer.wire.ask import Turn
-from nilometer.wire.dialects import Ask, Dialect, spoken
+from nilometer.wire.dialects import DIALECTS, Ask, Dialect, spoken
 from nilometer.workload.plan import Body
 from nilometer.workload.traffic import Turns
 
@@ -19,6 +20,8 @@ _CONSTRAINED = frozenset(
     {"grammar", "guided_choice", "guided_grammar", "guided_json", "guided_regex", "json_schema", "response_format"}
     | {"structured_outputs", "tool_choice", "tools"}
 )
+
+_HOLDING = frozenset(field for dialect in DIALECTS.values() for field in dialect.length_fields)
 
 
 class Terms(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,6 +70,18 @@ def bodies(spec: Spec, terms: Terms) -> Body:
     """The body of a load request: what `workload.plan.calls` wants."""
     dialect = terms.dialect
     return lambda prompt, max_tokens, turns: _body(spec, terms, dialect, prompt, max_tokens, spec.stream, turns)
+
+
+def unheld(spec: Spec, dialect: Dialect, fields: tuple[str, ...]) -> list[Finding]:
+    """The finding that nothing holds answers to the asked length, where that is wanted and `fields` are none.
+
+    Of a protocol of the user's own, and of an extra body with such a field, it is the user who knows.
+    """
+    sampling = spec.sampling.extra_body.keys()
+    told = fields or spec.protocol or sampling & (_CONSTRAINED | _HOLDING)
+    if told or not spec.prompts.ignore_eos or not dialect.generates:
+        return []
+    return [Finding(slug="output_length_unheld", kind="note", severity="low")]
 
 
 def wanted_length_fields(spec: Spec, dialect: Dialect) -> tuple[str, ...]:

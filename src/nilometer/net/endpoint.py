@@ -20,6 +20,7 @@ _API_TAILS = (
     "/generate",
     "/completion",
 )
+_STRICT_HOSTS = (".openai.com", ".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com")
 _AS_WRITTEN = "/:@!$&'()*+,;=~-._%?"
 """What `quote` leaves alone in a path or query; the rest (spaces never get here) is made ASCII."""
 
@@ -55,6 +56,11 @@ class Endpoint(NamedTuple):
     @property
     def is_azure_deployment(self) -> bool:
         return "/openai/deployments/" in self.base_path
+
+    @property
+    def is_strict(self) -> bool:
+        """Whether OpenAI or Azure answers here: they refuse a request with a field that they do not know."""
+        return self.is_azure_deployment or self.host.endswith(_STRICT_HOSTS)
 
     @property
     def origin(self) -> str:

@@ -35,6 +35,8 @@ FINISH_REASONS: dict[str, str] = {
     "blocklist": "content_filter",
     "prohibited_content": "content_filter",
     "spii": "content_filter",
+    "image_safety": "content_filter",
+    "image_prohibited_content": "content_filter",
 }
 """Native finish reason in small letters -> ours; one that is not here is `other`."""
 

@@ -6,6 +6,7 @@ something not asked for is left out. Places are dotted paths with indexes and `*
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal
@@ -13,6 +14,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from ..core.errors import SpecError
+from ..core.header import users_line
 from ..core.secrets import in_url
 from ..core.toml import located, parsed, refusal, typed
 from .ask import Ask, written
@@ -25,8 +27,10 @@ from .tally import Tally
 
 NAMES = ("model", "prompt", "max_tokens", "stream", "temperature", "top_p", "seed")
 _SLOT = re.compile(r"\{([a-z_]+)\}")
+_MEANT = re.compile(r"\{+\s*[A-Za-z_]\w*\s*\}+")
+"""What was meant for a name to be filled in, written right or not."""
 _ANY = shape(Any)
-_COUNTS = ("prompt_tokens", "cached_tokens", "output_tokens", "reasoning_tokens")
+COUNTS = ("prompt_tokens", "cached_tokens", "output_tokens", "reasoning_tokens")
 
 
 Place = Annotated[str, msgspec.Meta(pattern=r"^[^.\s]+(\.[^.\s]+)*$")]
@@ -86,12 +90,14 @@ def from_tree(tree: dict[str, Any], source: str) -> Protocol:
     """The same from plain values, without the line."""
     protocol = typed(tree, Protocol, source)
     for path, text, known in _templates(protocol):
-        for name in _SLOT.findall(text):
-            if name not in known:
-                raise refusal(source, f"Unknown name {{{name}}}, known are {', '.join(known)}", path)
-    for path, route in (("path", protocol.path), ("stream_path", protocol.stream_path or "")):
-        if any(in_url(route)):
-            raise refusal(source, "Expected no key in it: a key travels in a header, see key_header", path)
+        for meant in _MEANT.findall(text):
+            if meant[1:-1] not in known:
+                raise refusal(source, f"Unknown name {meant}, known are {', '.join(known)}", path)
+    _refuse_routes(protocol, source)
+    _refuse_headers(protocol, source)
+    for path, value in _leaves(protocol.body, "body"):
+        if isinstance(value, float) and not math.isfinite(value):
+            raise refusal(source, "Expected a number that JSON can hold", path)
     if not any("{prompt}" in text for path, text, _ in _templates(protocol) if path.startswith("body")):
         raise refusal(source, "Expected {prompt} in it", "body")
     if protocol.stream is None and protocol.whole is None:
@@ -102,6 +108,25 @@ def from_tree(tree: dict[str, Any], source: str) -> Protocol:
     if not re.fullmatch(r"[^\s:]+: .*\{key\}", protocol.key_header):
         raise refusal(source, "Expected the form `Header: {key}`", "key_header")
     return protocol
+
+
+def _refuse_routes(protocol: Protocol, source: str) -> None:
+    for path, route in (("path", protocol.path), ("stream_path", protocol.stream_path)):
+        if route is None:
+            continue
+        if not re.fullmatch(r"/[^\s\x00-\x1f\x7f]*", route):
+            raise refusal(source, "Expected a path: printable characters without a space, `/` the first", path)
+        if any(in_url(route)):
+            raise refusal(source, "Expected no key in it: a key travels in a header, see key_header", path)
+
+
+def _refuse_headers(protocol: Protocol, source: str) -> None:
+    for name, value in protocol.headers.items():
+        try:
+            users_line(name, value)
+        except SpecError as fault:
+            said = f"Expected a header that a request may have ({fault.slug})"
+            raise refusal(source, said, f"headers.{name}") from None
 
 
 def to_tree(protocol: Protocol) -> dict[str, Any]:
@@ -118,17 +143,19 @@ def _templates(protocol: Protocol) -> Iterator[tuple[str, str, tuple[str, ...]]]
     """(dotted key, text, names it may hold) of each text that is filled in."""
     for path, route in (("path", protocol.path), ("stream_path", protocol.stream_path or "")):
         yield path, route, ("model",)
-    for path, text in _texts(protocol.body, "body"):
-        yield path, text, NAMES
+    for path, value in _leaves(protocol.body, "body"):
+        if isinstance(value, str):
+            yield path, value, NAMES
 
 
-def _texts(template: Any, path: str) -> Iterator[tuple[str, str]]:
-    if isinstance(template, str):
-        yield path, template
-    elif isinstance(template, dict | list):
+def _leaves(template: Any, path: str) -> Iterator[tuple[str, Any]]:
+    """(dotted key, value) of all that is no table and no list."""
+    if isinstance(template, dict | list):
         items = template.items() if isinstance(template, dict) else enumerate(template)
         for key, value in items:
-            yield from _texts(value, f"{path}.{key}" if isinstance(template, dict) else f"{path}[{key}]")
+            yield from _leaves(value, f"{path}.{key}" if isinstance(template, dict) else f"{path}[{key}]")
+    else:
+        yield path, template
 
 
 def dialect(protocol: Protocol, name: str) -> Dialect:
@@ -184,6 +211,8 @@ class CustomTally(Tally):
         super().__init__(keep_text)
         self._stream = protocol.stream
         self._whole = protocol.whole or protocol.stream
+        mark = protocol.stream.end_mark if protocol.stream is not None else None
+        self._mark = None if mark is None else mark.encode()
         self._so_far = {ANSWER: "", REASONING: ""}
         self._events = 0
 
@@ -192,8 +221,10 @@ class CustomTally(Tally):
 
         The first may be a whole answer on a line of its own.
         """
-        places, tree = self._stream, decode(data, _ANY)
         self._events += 1
+        if self._ends(data.strip()):
+            return 0
+        places, tree = self._stream, decode(data, _ANY)
         if places is None or tree is None:
             self.fail_unreadable(data)
             return 0
@@ -218,10 +249,14 @@ class CustomTally(Tally):
 
     def end(self, data: bytes) -> int:
         """An event that is no JSON object: the protocol's end mark, or what any stream may hold."""
-        if self._stream is not None and data.decode("utf-8", "replace") == self._stream.end_mark:
+        return 0 if self._ends(data) else super().end(data)
+
+    def _ends(self, data: bytes) -> bool:
+        """Whether this event is the end mark; it may look like JSON."""
+        if self._mark is not None and data == self._mark:
             self.done = True
-            return 0
-        return super().end(data)
+            return True
+        return False
 
     def _read(self, places: Places, tree: Any) -> int:
         for error in found(tree, places.error):
@@ -233,7 +268,7 @@ class CustomTally(Tally):
             self.mark(0, reasons[-1] if reasons else None)
         for model in found(tree, places.model):
             self.name(None, model)
-        counts = {name.removesuffix("_tokens"): _count(tree, getattr(places, name)) for name in _COUNTS}
+        counts = {name.removesuffix("_tokens"): _count(tree, getattr(places, name)) for name in COUNTS}
         if any(count is not None for count in counts.values()):
             self.counts.state(**counts)
         return matter

@@ -30,7 +30,9 @@ class Dialect(NamedTuple):
     stream is asked for, if elsewhere. `reader` takes (streamed, keep_text). `lines`: a stream is JSON lines, not an
     event stream. `streams`, `whole`: whether answers of the kind can be asked for. `headers` go with every request.
     `asks_usage`: a stream states usage only where it is asked to. `length_fields` make an answer as long as asked,
-    where the server takes them; below `least_tokens` of output a server may refuse to be asked.
+    where the server takes them: each is tried, and `known_fields` are sent also where nothing may be tried, since the
+    servers that speak the API for themselves are known to take them. Below `least_tokens` of output a server may refuse
+    to be asked. `generates`: an answer has output tokens at all.
     """
 
     name: str
@@ -47,7 +49,9 @@ class Dialect(NamedTuple):
     whole: bool = True
     asks_usage: bool = False
     length_fields: tuple[str, ...] = ()
+    known_fields: tuple[str, ...] = ()
     least_tokens: int = 1
+    generates: bool = True
 
     def route(self, model: str | None, *, stream: bool) -> str:
         """The path, and query, of a request below the dialect's base."""

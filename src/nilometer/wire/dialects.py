@@ -10,33 +10,48 @@ from .dialect import Dialect, Key
 
 __all__ = ["DIALECTS", "Ask", "Dialect", "spoken"]
 
-_LENGTH_FIELDS = ("ignore_eos", "min_tokens")
+_BOTH, _ONE = ("ignore_eos", "min_tokens"), ("ignore_eos",)
 
 DIALECTS: dict[str, Dialect] = {
     dialect.name: dialect
     for dialect in (
-        Dialect("chat", "/chat/completions", chat.body, chat.reader, asks_usage=True, length_fields=_LENGTH_FIELDS),
+        Dialect(
+            "chat",
+            "/chat/completions",
+            chat.body,
+            chat.reader,
+            asks_usage=True,
+            length_fields=_BOTH,
+            known_fields=_BOTH,
+        ),
         Dialect(
             "completions",
             "/completions",
             completions.body,
             completions.reader,
             asks_usage=True,
-            length_fields=_LENGTH_FIELDS,
+            length_fields=_BOTH,
+            known_fields=_BOTH,
         ),
-        Dialect(
-            "responses", "/responses", responses.body, responses.reader, length_fields=("ignore_eos",), least_tokens=16
-        ),
+        Dialect("responses", "/responses", responses.body, responses.reader, length_fields=_ONE, least_tokens=16),
         Dialect("ollama", "/api/chat", ollama.body, ollama.reader, base="root", lines=True),
         Dialect("tgi", "/generate", tgi.body, tgi.reader, base="root", stream_path="/generate_stream"),
-        Dialect("llamacpp", "/completion", llamacpp.body, llamacpp.reader, base="root", length_fields=("ignore_eos",)),
+        Dialect(
+            "llamacpp",
+            "/completion",
+            llamacpp.body,
+            llamacpp.reader,
+            base="root",
+            length_fields=_ONE,
+            known_fields=_ONE,
+        ),
         Dialect(
             "anthropic",
             "/messages",
             anthropic.body,
             anthropic.reader,
             headers=(("anthropic-version", "2023-06-01"),),
-            length_fields=("ignore_eos",),
+            length_fields=_ONE,
             key=Key("x-api-key"),
         ),
         Dialect(
@@ -48,8 +63,8 @@ DIALECTS: dict[str, Dialect] = {
             stream_path="/v1beta/models/{model}:streamGenerateContent?alt=sse",
             key=Key("x-goog-api-key"),
         ),
-        Dialect("embeddings", "/embeddings", encoders.embeddings_body, encoders.reader, streams=False),
-        Dialect("rerank", "/rerank", encoders.rerank_body, encoders.reader, streams=False),
+        Dialect("embeddings", "/embeddings", encoders.embeddings_body, encoders.reader, streams=False, generates=False),
+        Dialect("rerank", "/rerank", encoders.rerank_body, encoders.reader, streams=False, generates=False),
     )
 }
 

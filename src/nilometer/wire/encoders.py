@@ -51,7 +51,7 @@ class EncoderTally(NativeTally[Encoded, Encoded]):
         self.name(frame.id, frame.model)
         if frame.usage is not None:
             stated = frame.usage.prompt_tokens
-            self.counts.state(prompt=frame.usage.total_tokens if stated is None else stated)
+            self.counts.state(prompt=stated or frame.usage.total_tokens)
         return 0
 
     def output_tokens(self) -> tuple[int | None, TokenSource]:

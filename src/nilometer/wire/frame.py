@@ -61,7 +61,7 @@ def shape(kind: Any) -> Shape:
     return Shape(msgspec.json.Decoder(kind).decode, kind)
 
 
-_COMPLAINT = shape(Complaint)
+_COMPLAINT, _COMPLAINTS = shape(Complaint), shape(list[Complaint])
 
 
 def decode(data: bytes, form: Shape) -> Any:
@@ -95,13 +95,20 @@ def complaint(data: bytes, marked: bool = False) -> str | None:
     It is one if it has a key `error` with something in it, or calls itself an error, or if the event was `marked` as
     one: then all of `data` is the complaint where it has no message.
     """
-    told: Complaint = decode(data, _COMPLAINT) or Complaint()
+    told = _complaint(data)
     if not (marked or told.error or "error" in (told.kind, told.class_)):
         return None
     for error in (told.error, told.message, told.detail):
         if words := words_of(error):
             return words
     return excerpt(data)
+
+
+def _complaint(data: bytes) -> Complaint:
+    """The error object; the first of a list, as Gemini's stream of an array has it."""
+    if data.lstrip().startswith(b"["):
+        return next(iter(decode(data, _COMPLAINTS) or ()), Complaint())
+    return decode(data, _COMPLAINT) or Complaint()
 
 
 def words_of(error: object) -> str | None:

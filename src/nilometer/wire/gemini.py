@@ -25,11 +25,13 @@ class FunctionCall(msgspec.Struct, gc=False):
 
 
 class Part(msgspec.Struct, gc=False):
-    """A piece of content; `thought` says that its text is a thought."""
+    """A piece of content; `thought` says that its text is a thought, `code` and `data` are generated but no text."""
 
     text: str | None = None
     thought: bool = False
     call: FunctionCall | None = msgspec.field(name="functionCall", default=None)
+    code: object = msgspec.field(name="executableCode", default=None)
+    data: object = msgspec.field(name="inlineData", default=None)
 
 
 class Content(msgspec.Struct, gc=False):
@@ -114,6 +116,8 @@ class GeminiTally(NativeTally[Response, Response]):
         for part in (candidate.content.parts if candidate.content else None) or ():
             if part.text:
                 matter |= self.say(candidate.index, REASONING if part.thought else ANSWER, part.text)
+            if part.code or part.data:
+                matter |= ANSWER
             if part.call is not None:
                 arguments = msgspec.json.encode(part.call.args).decode()
                 matter |= self.call(candidate.index, self._calls, part.call.name or "", arguments)

@@ -38,6 +38,9 @@ class LlamaCppTally(NativeTally[Event, Event]):
         if frame.stop:
             self.name(None, frame.model)
             self.timings = frame.timings
+            cached = frame.timings.get("cache_n") if isinstance(frame.timings, dict) else None
+            if isinstance(cached, int):
+                self.counts.state(cached=cached)
         return self.say(frame.index, ANSWER, frame.content) if frame.content else 0
 
     def stated(self, frame: Event) -> int:

@@ -54,16 +54,21 @@ def judge(
     answer: Answer | None,
     whole: bool,
     lines: bool = False,
+    encoding: str | None = None,
 ) -> Verdict:
     """The verdict on one response.
 
     `status` None: closed before a status line. `head`: the first 400 bytes of the body. `answer` None: nothing was
-    read. `whole`: the body ended as HTTP says it should. `lines`: the dialect streams lines of JSON.
+    read. `whole`: the body ended as HTTP says it should. `lines`: the dialect streams lines of JSON. `encoding`: the
+    Content-Encoding; none is asked for, and a body that has one is not read.
     """
     if status is None:
         return Verdict("incomplete")
+    packed = None if (encoding or "identity").lower() == "identity" else excerpt(f"Content-Encoding: {encoding}")
     if not 200 <= status < 300:
-        return Verdict("error", _status_kind(status), complaint(head, marked=True))
+        return Verdict("error", _status_kind(status), packed or complaint(head, marked=True))
+    if packed:
+        return Verdict("error", "not_a_model_answer", packed)
     if not head:
         return Verdict("error", "not_a_model_answer") if whole else Verdict("incomplete")
     streamed = is_stream(content_type, head, lines=lines)

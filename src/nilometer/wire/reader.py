@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from .answer import Answer
-from .sse import EventStream
+from .sse import BARE, EventStream
 from .tally import Tally
 from .template import PLAIN, is_utf8, learn, one_line_frame
 
@@ -134,6 +134,8 @@ class StreamReader:
         for name, data in self._stream.feed(chunk):
             if name == b"error":
                 self._tally.error_event(data)
+            elif name == BARE:
+                self._tally.complain(data)
             elif data.startswith(b"{"):
                 matter += self._event(data)
             else:
@@ -142,7 +144,10 @@ class StreamReader:
         return matter
 
     def close(self) -> Answer:
-        """What was read. An event without its blank line is none."""
+        """What was read. An event without its blank line is none; a complaint outside all fields needs none."""
+        self._stream.feed(self._held)
+        if bare := self._stream.bare:
+            self._tally.complain(bare)
         return self._tally.answer()
 
 

@@ -88,7 +88,15 @@ _DELTAS = {
 _STATES = frozenset(
     f"response.{state}" for state in ("created", "in_progress", "completed", "incomplete", "failed", "cancelled")
 )
-_ARGUMENTS = frozenset({"response.function_call_arguments.delta", "response.custom_tool_call_input.delta"})
+_ARGUMENTS = frozenset(
+    f"response.{part}.delta"
+    for part in (
+        *("function_call_arguments", "custom_tool_call_input", "mcp_call_arguments"),
+        "code_interpreter_call_code",
+    )
+)
+_GIVEN_UP = frozenset({"failed", "cancelled"})
+_BEGUN = frozenset({"queued", "in_progress"})
 
 
 class ResponseTally(NativeTally[Event, Whole]):
@@ -112,7 +120,7 @@ class ResponseTally(NativeTally[Event, Whole]):
 
     def read_whole(self, whole: Whole) -> None:
         """Count what a whole answer holds."""
-        if whole.output is None:
+        if whole.output is None or whole.status in _BEGUN:
             return
         self._state(whole)
         for index, item in enumerate(whole.output):
@@ -148,10 +156,10 @@ class ResponseTally(NativeTally[Event, Whole]):
             self._count(state.usage)
         if state.status == "incomplete":
             self.mark(0, (state.incomplete_details and state.incomplete_details.reason) or "incomplete")
-        elif state.status in ("completed", "failed", "cancelled"):
+        elif state.status == "completed" or state.status in _GIVEN_UP:
             self.mark(0, state.status)
-        if state.status == "failed" or state.error:
-            self.fail("stream_error", words_of(state.error))
+        if state.status in _GIVEN_UP or state.error:
+            self.fail("stream_error", words_of(state.error) or state.status)
 
     def _count(self, usage: Usage) -> None:
         read, made = usage.input_tokens_details, usage.output_tokens_details

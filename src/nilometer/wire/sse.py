@@ -2,12 +2,17 @@
 
 It knows nothing of JSON or of models. Every byte is looked at once, so the cost is linear in the body, also for one
 line of 64 MB that comes in small pieces. An event that the body's end leaves without its blank line is no event.
+
+It knows two ways besides in which servers tell of a failure, that a browser would pass over: a field `error`
+(llama.cpp until autumn 2025), and JSON outside all fields (Gemini).
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
+BARE = b"{"
+"""The type under which a block of lines that are JSON and no fields is handed back."""
 _BOM = b"\xef\xbb\xbf"
 _LF = 0x0A
 
@@ -22,11 +27,12 @@ class Event(NamedTuple):
 class EventStream:
     """Feed it the body's bytes as they come; it hands back the events whose blank line they complete."""
 
-    __slots__ = ("_data", "_line", "_name", "_skip_lf", "_started", "clean")
+    __slots__ = ("_bare", "_data", "_line", "_name", "_skip_lf", "_started", "clean")
 
     def __init__(self) -> None:
         self._line = bytearray()
         self._data: list[bytes] = []
+        self._bare: list[bytes] = []
         self._name = b""
         self._skip_lf = False
         self._started = False
@@ -46,8 +52,13 @@ class EventStream:
             self._end_line(line, events)
         self._line += rest
         self._skip_lf = self._skip_lf or chunk.endswith(b"\r")
-        self.clean = self._started and not (self._line or self._data or self._name or self._skip_lf)
+        self.clean = self._started and not (self._line or self._data or self._bare or self._name or self._skip_lf)
         return events
+
+    @property
+    def bare(self) -> bytes:
+        """JSON outside all fields that no blank line has ended so far."""
+        return b"\n".join([*self._bare, bytes(self._line)]).strip()
 
     def _end_line(self, line: bytes, events: list[Event]) -> None:
         if self._line:
@@ -69,8 +80,16 @@ class EventStream:
             self._data.append(value.removeprefix(b" "))
         elif field == b"event":
             self._name = value.removeprefix(b" ")
+        elif field == b"error":
+            self._name = field
+            self._data.append(value.removeprefix(b" "))
+        elif self._bare or line.startswith((b"{", b"[")):
+            self._bare.append(line)
 
     def _dispatch(self, events: list[Event]) -> None:
+        if self._bare:
+            events.append(Event(BARE, b"\n".join(self._bare)))
+            self._bare = []
         if self._data:
             events.append(Event(self._name, b"\n".join(self._data)))
             self._data = []

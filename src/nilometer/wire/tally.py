@@ -125,8 +125,17 @@ class Tally(ABC):
         if self._fault is None:
             self._fault = Fault(kind, detail)
 
+    def complain(self, data: bytes) -> bool:
+        """Take JSON of whatever shape for an error where it says that it is one; whether it does."""
+        words = complaint(data)
+        if words is not None:
+            self.fail("stream_error", words)
+        return words is not None
+
     def fail_unreadable(self, data: bytes, *, whole: bool = False) -> None:
-        """An event could not be read; or a whole answer, where JSON of another shape is no fault."""
+        """An event could not be read; or a whole answer, where JSON of another shape is no fault unless it says so."""
+        if self.complain(data):
+            return
         if not whole or (data.strip() and not is_json(data)):
             self.fail("malformed", excerpt(data))
 

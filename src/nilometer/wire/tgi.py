@@ -33,6 +33,7 @@ class Event(NativeFrame, gc=False):
     """One event of a stream; `generated_text` repeats the whole text in the last one."""
 
     token: Token | None = None
+    generated_text: str | None = None
     details: Details | None = None
 
 
@@ -53,6 +54,8 @@ class TgiTally(NativeTally[Event, Whole]):
         """Count what an event holds; the bits of its matter."""
         if frame.details is not None:
             self._end(frame.details)
+        if frame.generated_text is not None:
+            self.done = True
         token = frame.token
         if token is None:
             return 0

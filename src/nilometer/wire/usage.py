@@ -61,9 +61,9 @@ class Counts:
         cached: int | None = None,
         reasoning: int | None = None,
     ) -> None:
-        """Take over what a server states; None and a count below 0 state nothing."""
+        """Take over what a server states; None and a count below 0 state nothing, nor does a prompt of no tokens."""
         self.seen = True
-        self.prompt = _newer(prompt, self.prompt)
+        self.prompt = _newer(prompt or None, self.prompt)
         self.output = _newer(output, self.output)
         self.cached = _newer(cached, self.cached)
         self.reasoning = _newer(reasoning, self.reasoning)

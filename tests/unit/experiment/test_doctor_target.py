@@ -75,21 +75,19 @@ def test_tls_is_skipped_without_and_told_where_the_certificate_is_not_checked() 
     assert tls(True, Handshake("TLSv1.2"), NOW_S).said == "unchecked"
 
 
-def test_a_missing_model_list_matters_where_no_model_is_named() -> None:
+def test_a_missing_model_list_is_told_and_its_model_where_one_is_named() -> None:
     there = Served(models=(Model("a"), Model("b")), below_v1=True)
     assert (model_list(there, "b").state, model_list(there, "b").value) == ("ok", 2)
     assert [(one.state, one.said) for one in (model_list(Served(), None), model_list(Served(), "m"))] == [
-        ("warn", None),
+        ("ok", "unneeded"),
         ("ok", "named"),
     ]
 
 
 def test_a_key_is_told_of_but_not_told() -> None:
-    assert [auth(sent).value for sent in (set(), {"accept"}, {"authorization"}, {"api-key"})] == [
-        "none",
-        "none",
-        "key",
-        "key",
+    assert [auth(sent).value for sent in ((), ["Accept"], ["Authorization"], ["api-key"], ["X-Reed-Key"])] == [
+        *("none", "none"),
+        *("key", "key", "key"),
     ]
 
 
@@ -112,7 +110,14 @@ def test_a_stream_is_held_back_where_its_frames_come_quicker_than_they_are_made(
 
 def test_fields_and_template_are_told_as_found() -> None:
     taken = Terms(api="chat", model="m", length_fields=("ignore_eos",))
-    assert [length_fields((), taken, {}).state, template(None).state, template(5).value] == ["skipped", "skipped", 5]
+    told = [length_fields((), taken, {}).state, template(None, "chat").state, template(5, "chat").value]
+    assert told == ["skipped", "skipped", 5]
+
+
+def test_an_api_without_a_template_or_an_answer_is_told_so() -> None:
+    encoder = Terms(api="embeddings", model="m")
+    assert (template(5, "chat").said, template(5, "embeddings").said) == (None, "bare")
+    assert (length_fields((), encoder, {}).state, length_fields((), encoder, {}).said) == ("skipped", "none")
 
 
 @pytest.mark.parametrize(
@@ -166,6 +171,7 @@ def test_the_replica_that_differs_is_named() -> None:
         ("connect_refused", 1, "address"),
         ("certificate_refused", 2, "tls"),
         ("unauthorised", 3, "auth"),
+        ("key_refused", 3, "auth"),
         ("unauthorised", 4, "auth"),
         ("path_not_found", 4, "base_url"),
         ("request_failed", 4, "request"),

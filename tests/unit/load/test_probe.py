@@ -356,3 +356,42 @@ def test_without_a_probe_the_specs_words_stand_and_lengths_are_estimates() -> No
 def test_without_a_probe_a_grammar_is_respected_all_the_same() -> None:
     asked = spec(sampling=Sampling(extra_body={"grammar": "root ::= x"}))
     assert unprobed(parse("http://t:1"), asked).terms.length_fields == ()
+
+
+AZURE = "https://h.openai.azure.com/openai/deployments/d"
+
+
+@pytest.mark.parametrize(
+    ("address", "api", "fields"),
+    [
+        ("http://t:1", "chat", ("ignore_eos", "min_tokens")),
+        ("http://t:1", "completions", ("ignore_eos", "min_tokens")),
+        ("http://t:1", "llamacpp", ("ignore_eos",)),
+        ("http://t:1", "responses", ()),
+        ("http://t:1", "anthropic", ()),
+        ("http://t:1", "gemini", ()),
+        ("http://t:1", "ollama", ()),
+        ("http://t:1", "tgi", ()),
+        (AZURE, "chat", ()),
+        ("https://api.openai.com/v1", "chat", ()),
+    ],
+)
+def test_without_a_probe_only_what_a_server_is_known_to_take_is_sent(
+    address: str, api: str, fields: tuple[str, ...]
+) -> None:
+    found = unprobed(parse(address), spec(model="m", api=api))
+    assert found.terms.length_fields == fields
+    assert ("output_length_unheld" in slugs(found)) is not bool(fields)
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"api": "embeddings"},
+        {"api": "anthropic", "prompts": Prompts(ignore_eos=False)},
+        {"api": "anthropic", "sampling": Sampling(extra_body={"ignore_eos": True})},
+        {"api": "x.toml", "protocol": {"path": "/p", "body": {"q": "{prompt}"}, "whole": {"text": "t"}}},
+    ],
+)
+def test_a_length_that_is_not_wanted_or_held_otherwise_is_not_told(told: dict[str, Any]) -> None:
+    assert slugs(unprobed(parse("http://t:1"), spec(**told))) == ["input_length_estimated"]

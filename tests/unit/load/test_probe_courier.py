@@ -51,7 +51,12 @@ def test_a_body_is_posted_with_the_users_headers_and_way() -> None:
         {
             "url": "http://t:1/v1/x",
             "method": "POST",
-            "headers": {"Accept": "*/*", "Authorization": "Bearer k", "Content-Type": "application/json"},
+            "headers": {
+                "Accept": "*/*",
+                "Accept-Encoding": "identity",
+                "Authorization": "Bearer k",
+                "Content-Type": "application/json",
+            },
             "body": b"{}",
             "timeout_s": 99,
             "insecure": True,
@@ -104,10 +109,20 @@ def test_a_wait_longer_than_the_limit_is_not_begun() -> None:
 
 
 @pytest.mark.parametrize("status", [401, 403])
-def test_a_key_that_is_missing_or_wrong_is_told(status: int) -> None:
-    fault = refusal(Line(Response(status, {}, b'{"error":{"message":"bad key"}}', 5)))
-    assert fault.slug == "unauthorised"
-    assert fault.params == {"url": AT_PROXY, "status": status, "detail": "bad key"}
+@pytest.mark.parametrize(
+    ("slug", "headers"),
+    [
+        ("unauthorised", {"Accept": "*/*"}),
+        ("key_refused", {"Authorization": "Bearer k"}),
+        ("key_refused", {"X-Key": "k"}),
+    ],
+)
+def test_a_key_that_is_missing_or_wrong_is_told(status: int, slug: str, headers: dict[str, str]) -> None:
+    line = Line(Response(status, {}, b'{"error":{"message":"bad key"}}', 5))
+    with pytest.raises(TargetError) as refused:
+        made(line, **headers)[0].send("/v1/models")
+    assert refused.value.slug == slug
+    assert refused.value.params == {"url": AT_PROXY, "status": status, "detail": "bad key"}
 
 
 def test_a_redirect_is_told_and_not_followed() -> None:

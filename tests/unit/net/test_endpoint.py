@@ -180,6 +180,20 @@ def test_whole_api_paths_are_taken_for_their_service(tail: str) -> None:
     assert parse(f"http://h/x/v1/{tail}").base_path == "/x"
 
 
+@pytest.mark.parametrize(
+    ("address", "strict"),
+    [
+        ("https://api.openai.com/v1", True),
+        ("https://h.openai.azure.com/openai/v1", True),
+        ("http://127.0.0.1:1/openai/deployments/d", True),
+        ("http://127.0.0.1:1", False),
+        ("https://notopenai.com", False),
+    ],
+)
+def test_services_that_refuse_unknown_fields(address: str, strict: bool) -> None:
+    assert parse(address).is_strict is strict
+
+
 def test_an_azure_deployment_has_no_v1() -> None:
     azure = parse("https://h.openai.azure.com/openai/deployments/d/chat/completions?api-version=2024-10-21")
     assert (azure.is_azure_deployment, azure.below_v1) == (True, False)

@@ -75,6 +75,13 @@ def test_cached_tokens_are_part_of_the_prompt() -> None:
     assert (answer.prompt_tokens, answer.cached_tokens) == (40, 30)
 
 
+def test_a_prompt_of_no_tokens_is_a_placeholder() -> None:
+    start = event("message_start", message={"usage": {"input_tokens": 4, "output_tokens": 1}})
+    last = event("message_delta", delta={"stop_reason": "end_turn"}, usage={"input_tokens": 0, "output_tokens": 5})
+    assert answered(start, last)[0].prompt_tokens == 4
+    assert answered(event("message_start", message={"usage": {"input_tokens": 0}}), last)[0].prompt_tokens is None
+
+
 def test_thoughts_that_are_sealed_or_redacted_are_hidden() -> None:
     text = delta("text_delta", text="a")
     sealed = delta("signature_delta", signature="c2ln")

@@ -58,6 +58,15 @@ def answered(*chunks: bytes) -> Answer:
         ({"tool_calls": [{"index": 0, "id": "t"}]}, 1),
         ({"tool_calls": [{"index": 0, "function": {"name": "f"}}]}, 1),
         ({"tool_calls": [{"index": 0, "function": {"arguments": "{"}}]}, 1),
+        ({"tool_calls": [{"index": 0, "function": {"arguments": {"a": 1}}}]}, 1),
+        ({"function_call": None}, 0),
+        ({"function_call": {"name": "f", "arguments": ""}}, 1),
+        ({"function_call": {"arguments": "{"}}, 1),
+        ({"content": []}, 0),
+        ({"content": [{"type": "text", "text": ""}]}, 0),
+        ({"content": [{"type": "text", "text": "a"}]}, 1),
+        ({"content": [{"type": "thinking", "thinking": []}]}, 0),
+        ({"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "a"}]}]}, 1),
     ],
 )
 def test_what_is_matter(delta: dict[str, Any] | None, counts: int) -> None:
@@ -334,3 +343,23 @@ def test_a_whole_answer_that_is_cut_is_malformed() -> None:
     fault = reader.close().fault
     assert fault is not None
     assert (fault.kind, fault.detail) == ("malformed", '{"choices":[{"index":0,"mess')
+
+
+def test_content_in_parts_is_thoughts_and_text() -> None:
+    hm = {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}
+    reader, counts = fed(
+        frame({"content": [hm]}),
+        frame({"content": [hm, {"type": "text", "text": "a"}]}),
+        frame({"content": "b"}),
+        frame({"content": "c"}, "stop"),
+    )
+    assert (counts, reader.first_answer) == ([1, 1, 1, 1], 1)
+    answer = reader.close()
+    assert (answer.text, answer.reasoning, answer.fault) == ("abc", "hmhm", None)
+
+
+@pytest.mark.parametrize("arguments", [{"a": 1}, '{"a":1}'])
+def test_a_call_is_kept_as_json_in_each_of_its_forms(arguments: object) -> None:
+    call = {"name": "f", "arguments": arguments}
+    for delta in ({"tool_calls": [{"function": call}]}, {"function_call": call}):
+        assert answered(frame(delta), frame(finish="tool_calls")).tool_arguments == '{"a":1}'

@@ -94,6 +94,18 @@ def test_body_is_filled_in_and_leaves_out_what_is_not_asked() -> None:
     }
 
 
+@pytest.mark.parametrize("prompt", ['"', "\\", "\n\t\x00", "河 🌊", "{model}", "</s>", "}]}"])
+def test_any_prompt_is_one_text_of_the_body(prompt: str) -> None:
+    told = custom.from_tree({"path": "/p", "body": {"q": "<{prompt}>"}, "whole": {"text": "t"}}, "x")
+    sent = custom.body(told, Ask(model="m", prompt=prompt, max_tokens=8))
+    assert msgspec.json.decode(sent) == {"q": f"<{prompt}>"}
+
+
+def test_braces_that_hold_no_name_are_text() -> None:
+    regex = {"path": "/p", "body": {"q": "{prompt}", "regex": r"\d{3}", "grammar": '{"a": 1}'}, "whole": {"text": "t"}}
+    assert custom.from_tree(regex, "x").body["regex"] == r"\d{3}"
+
+
 def test_parts_are_found() -> None:
     answer, counts = answered(
         custom.from_toml(FILE, "x.toml"),
@@ -128,6 +140,7 @@ def test_running_counts_give_the_tokens_of_each_event() -> None:
         ({"finish": None, "end": "over"}, event(over=True)),
         ({"finish": None, "end_mark": "END"}, b"data: END\n\n"),
         ({"finish": None, "end_mark": "END"}, b"data: [DONE]\n\n"),
+        ({"finish": None, "end_mark": '{"over":1}'}, b'data: {"over":1}\n\n'),
     ],
 )
 def test_how_a_stream_ends(changes: dict[str, Any], last: bytes) -> None:
@@ -181,6 +194,15 @@ def test_without_a_table_for_them_answers_of_a_kind_are_not_asked_for() -> None:
         ('text = "out', "text = 3\n#", "Expected `str`, got `int` - at `$.stream.text` (at line 19)"),
         ('text = "out.*.text"', 'text = "out..text"', "at `$.stream.text` (at line 19)"),
         ('limit = "{max_tokens}"', 'limit = "{max_token}"', "{max_token}, known are model, prompt"),
+        ('limit = "{max_tokens}"', 'limit = "{MAX}"', "{MAX}, known are model, prompt"),
+        ('limit = "{max_tokens}"', 'limit = "{{max_tokens}}"', "{{max_tokens}}, known are"),
+        ('limit = "{max_tokens}"', 'limit = "{ max_tokens }"', "{ max_tokens }, known are"),
+        ('limit = "{max_tokens}"', "limit = nan", "a number that JSON can hold - at `$.body.limit` (at line 10)"),
+        ('"/v2/{model}/generate"', '"v2/{model}"', "Expected a path: printable characters without a space, `/`"),
+        ('"/v2/{model}/generate"', '"/v2/my model"', "- at `$.path` (at line 2)"),
+        ('"/v2/{model}/generate"', '"http://h/v2"', "- at `$.path` (at line 2)"),
+        ('X-Client = "nilo"', 'Content-Length = "3"', "(header_reserved) - at `$.headers.Content-Length` (at line 6)"),
+        ('X-Client = "nilo"', '"X Client" = "nilo"', "(header_invalid) - at `$.headers.X Client` (at line"),
         ("/v2/{model}/", "/v2/{prompt}/", "{prompt}, known are model - at `$.path` (at line 2)"),
         ("/generate", "/generate?api_key=s3cret", "Expected no key in it"),
         ("{prompt}", "prompt", "Expected {prompt} in it - at `$.body` (at line 8)"),

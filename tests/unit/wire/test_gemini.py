@@ -38,7 +38,8 @@ def test_without_a_finish_reason_it_is_not_complete() -> None:
 
 
 @pytest.mark.parametrize(
-    ("native", "reason"), [("MAX_TOKENS", "length"), ("SAFETY", "content_filter"), ("OTHER", "other")]
+    ("native", "reason"),
+    [("MAX_TOKENS", "length"), ("SAFETY", "content_filter"), ("IMAGE_SAFETY", "content_filter"), ("OTHER", "other")],
 )
 def test_finish_reasons(native: str, reason: str) -> None:
     answer, _ = answered(chunk({"text": "a"}, finish=native))
@@ -49,6 +50,30 @@ def test_candidates_are_followed_apart() -> None:
     told = {"candidates": [{"index": 0, "finishReason": "STOP"}, {"index": 1, "content": {"parts": [{"text": "a"}]}}]}
     answer, _ = answered(b"data: " + msgspec.json.encode(told) + b"\n\n")
     assert (answer.choices, answer.complete) == (2, False)
+
+
+@pytest.mark.parametrize("part", [{"executableCode": {"code": "1"}}, {"inlineData": {"data": "AAAA"}}])
+def test_what_is_generated_and_no_text_is_matter_all_the_same(part: dict[str, Any]) -> None:
+    answer, tokens = answered(chunk(part, candidatesTokenCount=3), chunk({"text": "a"}, finish="STOP"))
+    assert (len(tokens), answer.first_answer, answer.text) == (2, 0, "a")
+
+
+FULL = b'{\n  "error": {\n    "code": 503,\n    "message": "The river is full.",\n    "status": "UNAVAILABLE"\n  }\n}\n'
+
+
+@pytest.mark.parametrize("before", [chunk({"text": "a"}), chunk({"text": "a"}, finish="STOP")])
+@pytest.mark.parametrize("error", [FULL, FULL.replace(b"\n", b"\r\n"), b"[" + FULL + b"]", FULL + b"\n", FULL.strip()])
+def test_an_error_that_stands_bare_in_the_stream(before: bytes, error: bytes) -> None:
+    for size in (1, 7, 1000):
+        body = before + error
+        answer, _ = answered(*(body[at : at + size] for at in range(0, len(body), size)))
+        assert answer.fault == ("stream_error", "The river is full."), size
+
+
+def test_an_array_of_one_error_is_an_error() -> None:
+    reader = gemini.reader(False, False)
+    reader.feed(b"[" + FULL + b"]")
+    assert reader.close().fault == ("stream_error", "The river is full.")
 
 
 def test_body() -> None:

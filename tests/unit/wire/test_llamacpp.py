@@ -34,6 +34,14 @@ def test_how_it_ends(stop_type: str | None, reason: str) -> None:
     assert answered(event("a", 1), event("", 1, stop=True, stop_type=stop_type))[0].finish_reason == reason
 
 
+@pytest.mark.parametrize(
+    ("timings", "cached"), [({"cache_n": 3}, 3), ({"cache_n": None}, None), ({}, None), (None, None)]
+)
+def test_its_timings_tell_what_of_the_prompt_was_cached(timings: dict[str, Any] | None, cached: int | None) -> None:
+    answer = answered(event("a", 1), event("", 1, stop=True, timings=timings))[0]
+    assert (answer.prompt_tokens, answer.cached_tokens) == (4, cached)
+
+
 def test_prompt_progress_is_no_matter() -> None:
     assert answered(event("", 0, prompt_progress={"total": 4}))[1] == []
 

@@ -17,7 +17,14 @@ WHOLE = b'{"choices":[{"index":0,"message":{"content":"a"},"finish_reason":"stop
 HTML = b"<!doctype html>\n<title>Sign  in</title>"
 
 
-def judged(body: bytes, *, status: int | None = 200, content_type: str | None = SSE, whole: bool = True) -> Verdict:
+def judged(
+    body: bytes,
+    *,
+    status: int | None = 200,
+    content_type: str | None = SSE,
+    whole: bool = True,
+    encoding: str | None = None,
+) -> Verdict:
     """As the load loop does it: a reader where the body is one of ours, then the verdict."""
     stream = is_stream(content_type, body[:400])
     answer: Answer | None = None
@@ -25,7 +32,9 @@ def judged(body: bytes, *, status: int | None = 200, content_type: str | None = 
         reader = chat.reader(stream, False)
         reader.feed(body)
         answer = reader.close()
-    return judge(status=status, content_type=content_type, head=body[:400], answer=answer, whole=whole)
+    return judge(
+        status=status, content_type=content_type, head=body[:400], answer=answer, whole=whole, encoding=encoding
+    )
 
 
 @pytest.mark.parametrize(
@@ -172,6 +181,13 @@ def test_an_error_object_inside_a_200(whole: bool) -> None:
     error = b'{"error":{"message":"engine stopped"}}'
     for body, content_type in ((TEXT + b"data: " + error + b"\n\n" + DONE, SSE), (error, JSON), (error, SSE)):
         assert judged(body, content_type=content_type, whole=whole) == ("error", "stream_error", "engine stopped")
+
+
+@pytest.mark.parametrize(("status", "kind"), [(200, "not_a_model_answer"), (500, "http_5xx")])
+def test_a_packed_body_is_told_by_its_packing(status: int, kind: str) -> None:
+    for body in (b"\x1f\x8b\x08\x00", TEXT + FINISH):
+        assert judged(body, status=status, encoding="gzip") == ("error", kind, "Content-Encoding: gzip")
+    assert judged(TEXT + FINISH, encoding="Identity") == Verdict("ok")
 
 
 def test_broken_json() -> None:

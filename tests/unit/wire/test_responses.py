@@ -36,6 +36,8 @@ def ended(status: str = "completed", **more: Any) -> bytes:
         (event("response.reasoning_text.delta", delta="a"), 1),
         (event("response.reasoning_summary_text.delta", delta="a"), 1),
         (event("response.custom_tool_call_input.delta", delta="a"), 1),
+        (event("response.mcp_call_arguments.delta", delta="a"), 1),
+        (event("response.code_interpreter_call_code.delta", delta="a"), 1),
         (event("response.output_item.added", item={"type": "message"}), 0),
         (event("response.output_item.added", item={"type": "function_call", "name": "f", "arguments": ""}), 1),
         (event("response.output_item.done", item={"type": "function_call", "name": "f", "arguments": "{}"}), 0),
@@ -90,8 +92,18 @@ def test_a_whole_answer_with_a_tool_call() -> None:
     assert (answer.complete, answer.tool_arguments, answer.matter_events) == (True, "{}", 0)
 
 
-def test_a_queued_answer_is_not_complete() -> None:
-    assert not answered(ended("in_progress"))[0].complete
+def test_a_response_that_was_cancelled_was_given_up() -> None:
+    fault = answered(event("response.output_text.delta", delta="a"), ended("cancelled"))[0].fault
+    assert fault == ("stream_error", "cancelled")
+
+
+@pytest.mark.parametrize("status", ["queued", "in_progress"])
+def test_a_response_that_is_only_begun_is_no_answer(status: str) -> None:
+    assert not answered(ended(status))[0].complete
+    reader = responses.reader(False, True)
+    reader.feed(msgspec.json.encode({"id": "r", "status": status, "output": []}))
+    answer = reader.close()
+    assert (answer.complete, answer.choices, answer.output_tokens) == (False, 0, None)
 
 
 def test_body() -> None:

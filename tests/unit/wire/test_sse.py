@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nilometer.wire.sse import EventStream
+from nilometer.wire.sse import BARE, EventStream
 
 
 def parsed(*chunks: bytes) -> list[tuple[bytes, bytes]]:
@@ -59,6 +59,13 @@ def test_fields_by_the_rules(body: bytes, data: bytes) -> None:
 )
 def test_what_is_no_event(body: bytes) -> None:
     assert parsed(body) == []
+
+
+def test_json_outside_all_fields_is_handed_back_as_such() -> None:
+    assert parsed(b'{\n "a":\n  1}\n\ndata: x\n\n') == [(BARE, b'{\n "a":\n  1}'), (b"", b"x")]
+    stream = EventStream()
+    assert stream.feed(b'data: x\n\n[{\n"a": 1') == [(b"", b"x")]
+    assert (stream.bare, stream.clean) == (b'[{\n"a": 1', False)
 
 
 def test_a_type_belongs_to_one_event() -> None:

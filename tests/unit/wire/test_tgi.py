@@ -33,6 +33,11 @@ def test_a_stream_without_its_details_is_not_complete() -> None:
     assert not answered(token("a"))[0].complete
 
 
+def test_the_whole_text_ends_a_stream_whose_details_were_left_out() -> None:
+    answer, _ = answered(token("a"), token("b", generated_text="ab"))
+    assert (answer.complete, answer.finish_reason, answer.output_tokens) == (True, None, 2)
+
+
 @pytest.mark.parametrize(
     ("ask", "parameters"),
     [

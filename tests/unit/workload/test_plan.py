@@ -47,6 +47,7 @@ def test_a_call_is_a_whole_request(made: Ruler) -> None:
         b"Host: h:1",
         f"User-Agent: nilometer/{__version__}".encode(),
         b"Accept: text/event-stream",
+        b"Accept-Encoding: identity",
         b"Content-Type: application/json",
         b"Authorization: Bearer k",
         b"Content-Length: %d" % len(payload),
@@ -160,7 +161,7 @@ def test_an_own_header_replaces_ours() -> None:
     head = plan.head(host="h", target="/", headers=[("user-agent", "mine"), ("HOST", "other")])
     assert head == (
         b"POST / HTTP/1.1\r\nHOST: other\r\nuser-agent: mine\r\nAccept: text/event-stream\r\n"
-        b"Content-Type: application/json\r\n"
+        b"Accept-Encoding: identity\r\nContent-Type: application/json\r\n"
     )
 
 
