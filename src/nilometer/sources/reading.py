@@ -25,7 +25,7 @@ from . import columns
 from .documents import Elements
 from .formats import JSON, Columns, Format, Reader, choose
 from .lines import LINE_LIMIT_BYTES, Stream
-from .mapped import Map
+from .mapped import Map, Mapped
 from .row import FAULTS, Broken, Skipped, broken
 from .sniff import Sniff, sniff
 from .workload_file import read as read_row
@@ -94,7 +94,7 @@ class Reading:
     def batches(self, only: frozenset[int] | None = None) -> Iterator[Batch]:
         """What can be used, in the order of the file; with `only` nothing but the rows that begin on these lines.
 
-        Refuses `file_unreadable`, `file_piped`, `packed_broken`.
+        Refuses `file_unreadable`, `file_piped`, `packed_broken`; at its end `map_absent` columns that no row had.
         """
         self._clear()
         if self.format.columns is not None and only is None:
@@ -119,6 +119,8 @@ class Reading:
                     held, held_bytes = held[ROWS:], 0
         if held:
             yield self._batch(held)
+        if only is None and isinstance(reader, Mapped):
+            reader.check(self.path)
 
     def _pieces(self) -> tuple[Decode, Iterator[tuple[int, Any]]]:
         """What makes a row of a piece of the file, and the pieces with the lines they begin on."""
