@@ -29,12 +29,15 @@ def conclude(
     journals: Sequence[Path],
     *,
     death: str = KILLED,
+    gone: bool = False,
     memory: Memory | None = None,
     draw: Draw | None = None,
 ) -> Run:
-    """The Run that these journals tell. `death` is why a worker left no trailer."""
+    """The Run that these journals tell. `death` is why a worker left no trailer; `gone`: at its end the target was."""
     spec = from_tree(header.spec, "journal")
     phases, health = _ends(header, spec, journals, death)
+    if gone and phases.stopped_by is None:
+        phases = msgspec.structs.replace(phases, stopped_by="target_lost")
     records = journal.records(journals)
     summary = summarise(records, spec, phases, health, memory, draw, _spike(spec.load))
     template_tokens = header.environment.model.template_tokens
