@@ -20,6 +20,9 @@ from nilometer.metrics.validity import judge
 from nilometer.telemetry.machine import read_client
 from nilometer.workload.arrivals import plan
 
+from .places import usable_count
+from .staff import more
+
 KILLED = "killed"
 """The death of a worker that nobody saw die."""
 
@@ -41,7 +44,14 @@ def conclude(
     records = journal.records(journals)
     summary = summarise(records, spec, phases, health, memory, draw, _spike(spec.load))
     template_tokens = header.environment.model.template_tokens
-    verdict, judged = judge(summary, spec, phases, health, template_tokens=template_tokens)
+    verdict, judged = judge(
+        summary,
+        spec,
+        phases,
+        health,
+        template_tokens=template_tokens,
+        more_workers=more(spec.load, header.workers, usable_count(header.environment.machine.container_cpu_limit)),
+    )
     known = {finding.slug for finding in judged}
     client = read_client(health.event_loop, header.workers)
     return Run(
