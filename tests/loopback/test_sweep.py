@@ -11,9 +11,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from tests.loopback.driving import free_port
 from tests.loopback.test_measure import Env, env, nilo
 
-from nilometer.engines.mock import Mock, launched
+from nilometer.engines.mock import IN_MEMORY, Hosting, Mock, launched
 from nilometer.engines.mock_script import Script
 
 __all__ = ["env"]
@@ -144,6 +145,43 @@ def test_an_interrupted_sweep_is_gone_on_with(env: Env, four: Mock) -> None:
     assert group["runs"][1]["run"] != first["runs"][1]["run"], "what was cut short is"
     shown = nilo(env, "runs", "show", first["group"], "--json")
     assert levels(json.loads(shown.stdout)) == [1, 2, 3]
+
+
+def test_a_level_whose_target_died_is_unfinished_and_measured_again(env: Env) -> None:
+    """It is ended when the second level begins, too late for the load to be stopped for it."""
+    script, hosting = Script(models=("m",), ttft_ms=20, gap_ms=10), Hosting(port=free_port(), truth=IN_MEMORY)
+    options = (
+        "--warmup",
+        "0",
+        "--duration",
+        "2s",
+        "--output-tokens",
+        "5",
+        "--input-tokens",
+        "8",
+        "--slo",
+        "ttft_p95<=1s",
+    )
+    with launched(script, hosting) as server:
+        command = [sys.executable, "-m", "nilometer", "sweep", server.url, *options, "--levels", "1,2,4", "--json"]
+        child = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        assert child.stderr is not None
+        for line in child.stderr:
+            if line.startswith("measured") and "2 in flight" in line:
+                break
+    out, said = child.communicate(timeout=60)
+    assert (child.returncode, "(target_lost)" in said) == (3, True), said
+    first = json.loads(out)
+    assert levels(first) == [1, 2], "the sweep ends with its target"
+    assert first["greatest_load"] == {"level": 1, "lo": 1, "hi": None}
+    shown = " ".join(nilo(env, "runs", "show", first["group"]).stdout.split())
+    assert "at 2 in flight is unfinished" in shown
+    assert f"nilo sweep --resume {first['group']}" in shown
+    with launched(script, hosting):
+        code, group, said = swept(env, "--resume", first["group"], "--levels", "1,2,4")
+    assert (code, levels(group)) == (0, [1, 2, 4]), said
+    assert group["runs"][0]["run"] == first["runs"][0]["run"]
+    assert group["runs"][1]["run"] != first["runs"][1]["run"]
 
 
 def test_a_sweep_is_gone_on_with_as_it_was_begun(env: Env, four: Mock) -> None:

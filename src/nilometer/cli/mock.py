@@ -11,7 +11,7 @@ from nilometer import __version__
 from nilometer.core.errors import SpecError
 
 from .session import Session, shared_options
-from .values import Seconds
+from .values import Seconds, Unfit
 
 FAULT_NAMES = "http_400 http_429 http_500 http_503 drop mute cut stall stream_error html200 garbage noise drip flood"
 _TIMES = {
@@ -34,7 +34,7 @@ class Span(click.ParamType[tuple[int, int]]):
             return value[0], value[1]
         found = re.fullmatch(r"(\d+)(?:\.\.(\d+))?", str(value).strip())
         if found is None:
-            self.fail(f"{value!r} is no count: write 30 or 30..90", param, ctx)
+            raise Unfit(str(value), "30, 30..90", param, ctx)
         return int(found[1]), int(found[2] or found[1])
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
+from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,6 +13,9 @@ from nilometer import __version__
 from nilometer.core.errors import NiloError
 
 from .streams import take_streams
+
+if TYPE_CHECKING:
+    from nilometer.text.i18n import Catalogue
 
 COMMANDS = {
     "quickstart": "Measure the embedded engine at three loads and say what limits it.",
@@ -24,6 +29,10 @@ COMMANDS = {
     "mock": "A server with scripted timing and faults that logs the truth.",
 }
 """Name -> short help. The module `cli/<name>.py` holds the click object `command`; a test holds both to each other."""
+
+
+_HELP = getattr(click.exceptions, "NoArgsIsHelpError", ())
+"""A group that was called alone shows its help; click before 8.2 does so without an exception."""
 
 
 class LazyGroup(click.Group):
@@ -57,9 +66,13 @@ def run() -> None:
     except click.exceptions.Abort:
         _say_interrupted()
         sys.exit(130)
-    except click.ClickException as fault:
+    except _HELP as fault:
         fault.show()
         sys.exit(2)
+    except click.ClickException as fault:
+        from .usage import as_error
+
+        sys.exit(_told(as_error(fault, sys.argv[1:])))
     except click.exceptions.Exit as leave:
         sys.exit(leave.exit_code)
     except NiloError as fault:  # met outside any command's own options: in --help
@@ -68,12 +81,20 @@ def run() -> None:
         sys.exit(_own_fault(fault))
 
 
-def _say_interrupted() -> None:
+def _words() -> Catalogue:
+    """In the language that was asked for, also where the command line is none."""
     import os
 
     from nilometer.text.i18n import Catalogue, language
 
-    click.echo(Catalogue(language(None, os.environ)).say("screen.interrupted"), err=True)
+    words = sys.argv[1:]
+    asked = [behind for word, behind in pairwise(words) if word == "--lang"]
+    asked += [word.removeprefix("--lang=") for word in words if word.startswith("--lang=")]
+    return Catalogue(language(asked[-1] if asked else None, os.environ))
+
+
+def _say_interrupted() -> None:
+    click.echo(_words().say("screen.interrupted"), err=True)
 
 
 def _own_fault(fault: Exception) -> int:
@@ -86,11 +107,7 @@ def _own_fault(fault: Exception) -> int:
 
 
 def _told(fault: NiloError) -> int:
-    import os
-
-    from nilometer.text.i18n import Catalogue, language
-
     from .session import error_line
 
-    click.echo(error_line(Catalogue(language(None, os.environ)), fault), err=True)
+    click.echo(error_line(_words(), fault), err=True)
     return fault.exit_code

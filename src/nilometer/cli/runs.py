@@ -82,12 +82,12 @@ def _show_run(session: Session, run: Run) -> None:
 
 
 def _show_group(session: Session, group: Group, runs: list[Run]) -> None:
-    from nilometer.experiment.sweep import finished
+    from nilometer.experiment.sweep import one_a_level
 
     from .group_screens import group_documents, group_findings
     from .machine import group_object
 
-    runs = finished(runs) if group.type == "sweep" else runs
+    runs = one_a_level(runs) if group.type == "sweep" else runs
     findings = group_findings(group, runs)
     machine = group_object(group.id, group.type, runs, findings)
     session.emit(

@@ -161,12 +161,17 @@ def told_otherwise(command: Command, **helps: str | None) -> Command:
 
 
 def resolve(target: str, given: dict[str, Any], base: Spec | None = None) -> Spec:
-    """The frozen Spec of `target` (an address, or a TOML file) and the options given; `base` is what --like repeats."""
+    """The frozen Spec of `target` (an address, or a TOML file) and the options given; `base` is what --like repeats.
+
+    Slug `spec_twice`: a file beside `base`, as each of them says the whole test.
+    """
     given = _with_workload(given)
-    if base is None and target.endswith(".toml"):
-        base = _read(target)
+    is_file = target.endswith(".toml")
+    if is_file and base is not None:
+        raise SpecError("spec_twice", file=target, option="--resume" if given.get("resume") else "--like")
+    base = _read(target) if is_file else base
     tree: dict[str, Any] = to_tree(base) if base is not None else {"target": target}
-    if base is not None and target and not target.endswith(".toml"):
+    if target and not is_file:
         tree["target"] = target
     _lay_over(tree, given)
     _take_protocol(tree, anew=given.get("api") is not None)

@@ -15,7 +15,7 @@ from nilometer.core.spec import Spec, to_toml, to_tree, without_secrets
 from nilometer.experiment.ladder import Search
 from nilometer.experiment.sweep import Plan, Swept, sweep
 from nilometer.metrics import slo
-from nilometer.metrics.curve import greatest, rungs_of
+from nilometer.metrics.curve import finished, greatest, rungs_of
 
 from .machine import group_object
 from .measuring import Found, found_target, interrupts, open_archive_of
@@ -47,7 +47,7 @@ def run_sweep(target: str | None, session: Session, given: dict[str, Any]) -> in
         plan = plan_of(found.spec, given)
         stop = stack.enter_context(interrupts())
         group = group or _new_group(found.spec)
-        done = [run for run in before if not run.phases.interrupted]
+        done = [run for run in before if finished(run)]
         swept = _sweep(found, plan, group, done, session, archive, stop)
     _show(swept, group, session, archived=archive is not None)
     return exit_code(swept, session)

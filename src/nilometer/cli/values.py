@@ -11,6 +11,23 @@ _SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 _SPAN = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(us|ms|s|m|h)?")
 
 
+class Unfit(click.BadParameter):
+    """A value that cannot be. `form` is what could, as one writes it in any language; a `value` of None is not told."""
+
+    def __init__(
+        self,
+        value: str | None,
+        form: str,
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+        slug: str = "value_wrong",
+    ) -> None:
+        super().__init__(f"write {form}" if value is None else f"{value!r}: write {form}", ctx, param)
+        self.value = value
+        self.form = form
+        self.slug = slug
+
+
 class Seconds(click.ParamType[float]):
     """A time: 60s, 500ms, 2m; a bare number is seconds."""
 
@@ -21,7 +38,7 @@ class Seconds(click.ParamType[float]):
             return float(value)
         found = _SPAN.fullmatch(str(value).strip())
         if found is None:
-            self.fail(f"{value!r} is no time: write 60s, 500ms or 2m", param, ctx)
+            raise Unfit(str(value), "60s, 500ms, 2m", param, ctx)
         return float(found[1]) * _SECONDS[found[2] or "s"]
 
 
@@ -46,7 +63,7 @@ class Share(click.ParamType[float]):
         except ValueError:
             share = -1.0
         if not 0 <= share <= 1:
-            self.fail(f"{value!r} is no share: write 1% or 0.01", param, ctx)
+            raise Unfit(text, "1%, 0.01", param, ctx)
         return share
 
 
@@ -63,7 +80,7 @@ class Limits(click.ParamType[dict[str, Any]]):
         for piece in str(value).split(","):
             name, _, text = piece.strip().partition("=")
             if name not in self._NAMES or not text:
-                self.fail(f"{piece!r}: write any of connect=10s,first=none,idle=120s,total=600s", param, ctx)
+                raise Unfit(piece, "connect=10s,first=none,idle=120s,total=600s", param, ctx)
             limits[f"{name}_s"] = "none" if text == "none" else Seconds().convert(text, param, ctx)
         return limits
 
@@ -92,7 +109,7 @@ class Price(click.ParamType[dict[str, Any]]):
             except (KeyError, ValueError):
                 text = ""
             if not text:
-                self.fail(f"{piece!r}: write any of in=0.15,out=0.60,hour=2.50,devices=2,currency=CNY", param, ctx)
+                raise Unfit(piece, "in=0.15,out=0.60,hour=2.50,devices=2,currency=CNY", param, ctx)
         return price
 
 
@@ -108,8 +125,7 @@ class Pair(click.ParamType[tuple[str, str]]):
             return value[0], value[1]
         key, mark, text = str(value).partition(self._separator)
         if not mark or not key.strip() or "\n" in text or "\r" in text:
-            # The value may be a secret: it is not said back.
-            self.fail(f"write KEY{self._separator}VALUE", param, ctx)
+            raise Unfit(None, f"KEY{self._separator}VALUE", param, ctx)  # it may be a secret
         return key.strip(), text.strip()
 
 
@@ -126,7 +142,7 @@ class Levels(click.ParamType[tuple[float, ...]]):
         except ValueError:
             levels = ()
         if not levels or not all(0 < level < 1e6 for level in levels) or len(set(levels)) < len(levels):
-            self.fail(f"{value!r}: write different numbers above 0, as 1,2,4,8", param, ctx)
+            raise Unfit(str(value), "1,2,4,8", param, ctx, "levels_wrong")
         return levels
 
 

@@ -82,7 +82,7 @@ class Prompts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     input_tokens: str = "512"
     output_tokens: str = "128"
     workload: str | None = None
-    """A workload file whose rows are asked in place of made-up prompts."""
+    """What is asked in place of made-up prompts: a workload file (`.toml`), or any file that holds its texts."""
     workload_sha256: str | None = None
     """The hash of its rows when it was measured: a part of the condition."""
     text: Literal["en", "zh"] = "en"

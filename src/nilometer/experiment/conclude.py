@@ -20,6 +20,8 @@ from nilometer.metrics.validity import judge
 from nilometer.telemetry.machine import read_client
 from nilometer.workload.arrivals import plan
 
+from .places import usable_count
+from .staff import more
 from .unfound import Witness
 
 KILLED = "killed"
@@ -31,16 +33,27 @@ def conclude(
     journals: Sequence[Path],
     *,
     death: str = KILLED,
+    gone: bool = False,
     memory: Memory | None = None,
     draw: Draw | None = None,
 ) -> Run:
-    """The Run that these journals tell. `death` is why a worker left no trailer."""
+    """The Run that these journals tell. `death` is why a worker left no trailer; `gone`: at its end the target was."""
     spec = from_tree(header.spec, "journal")
     phases, health = _ends(header, spec, journals, death)
+    if gone and phases.stopped_by is None:
+        phases = msgspec.structs.replace(phases, stopped_by="target_lost")
     witness = Witness(spec)
-    summary = summarise(witness.watch(journal.records(journals)), spec, phases, health, memory, draw, _spike(spec.load))
+    records = witness.watch(journal.records(journals))
+    summary = summarise(records, spec, phases, health, memory, draw, _spike(spec.load))
     template_tokens = header.environment.model.template_tokens
-    verdict, judged = judge(summary, spec, phases, health, template_tokens=template_tokens)
+    verdict, judged = judge(
+        summary,
+        spec,
+        phases,
+        health,
+        template_tokens=template_tokens,
+        more_workers=more(spec.load, header.workers, usable_count(header.environment.machine.container_cpu_limit)),
+    )
     known = {finding.slug for finding in judged}
     client = read_client(health.event_loop, header.workers)
     return Run(

@@ -8,11 +8,12 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import msgspec
 
 from nilometer.core.clock import NS_PER_S
+from nilometer.core.errors import TargetError
 from nilometer.core.finding import Finding
 from nilometer.core.mask import Mask
 from nilometer.core.record import Phase
@@ -20,6 +21,7 @@ from nilometer.core.spec import Spec
 from nilometer.load.counters import Field
 from nilometer.load.crew import Crew
 from nilometer.load.order import Go, StopReason
+from nilometer.net.fetch import fetch
 
 from .approach import Approach
 from .growth import Growth
@@ -30,6 +32,7 @@ LOST_AFTER_NS = 10 * NS_PER_S
 """Nothing was heard of the target for so long, in `_LOST_TRIES` requests or more: it counts as lost."""
 _LOST_TRIES = 3
 _LOOK_S = 0.25
+_GONE_S = 2.0
 _CANCEL_LIMIT_NS = 5 * NS_PER_S
 """A worker that has not ended so long after it was told to cancel is killed."""
 
@@ -62,10 +65,17 @@ class Stop:
         """Until then an interrupt ends everything at once: there is nothing yet to be saved."""
 
 
+class End(NamedTuple):
+    """What the journals of a run do not tell: how the workers ended, and whether the target was gone by then."""
+
+    how: str
+    gone: bool
+
+
 def put_on(
     way: Approach, files: list[Share], watch: Watch, stop: Stop, keep_text: bool, oversaturation_ends: bool
-) -> str:
-    """Put the load on; returns how the workers ended, for a run whose journals do not tell."""
+) -> End:
+    """Put the load on, to its end."""
     told = orders(way.spec, way, files, keep_text=keep_text)
     observer = Observer([share.journal for share in files])
     try:
@@ -74,12 +84,23 @@ def put_on(
             stop.under_load = True
             growth = Growth() if oversaturation_ends and way.spec.load.is_open else None
             _follow(crew, crew.go(), way.spec, observer, watch, stop, growth)
+            unheard = crew.total(Field.UNHEARD_IN_A_ROW) > 0
         how = ending([(worker.process.returncode, worker.last_word) for worker in crew.workers])
-        return Mask(way.secrets).word(how)
+        return End(Mask(way.secrets).word(how), unheard and way.spec.probe and _gone(way))
     finally:
         observer.close()
         for share in files:
             share.counters.unlink(missing_ok=True)
+
+
+def _gone(way: Approach) -> bool:
+    """Whether nobody answers any more where the last requests were not heard. Too few or too late for a load to be
+    stopped, they would be told as failures of a service that is there."""
+    try:
+        fetch(way.address, timeout_s=_GONE_S, insecure=way.spec.http.insecure, proxy=way.proxy)
+    except TargetError as fault:
+        return fault.slug in ("connect_refused", "connection_cut", "proxy_unreachable", "name_unknown")
+    return False
 
 
 def ending(workers: list[tuple[int, str]]) -> str:

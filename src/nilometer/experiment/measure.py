@@ -21,6 +21,7 @@ from nilometer.core.spec import RECORDED, Spec, to_tree
 from nilometer.load import journal
 from nilometer.load.journal import Header
 from nilometer.metrics import slo, window
+from nilometer.metrics.curve import NO_CONNECTION, out_of_reach
 from nilometer.telemetry.machine import read_client, read_machine
 from nilometer.telemetry.process import listening_pid
 from nilometer.telemetry.sampler import Sampler
@@ -36,8 +37,6 @@ from .orders import Foretold, Share, foretold
 from .places import allow_sockets, journal_folder, shares, usable_count
 
 Facts = TypeVar("Facts", EngineFacts, ModelFacts)
-
-_NO_CONNECTION = ("connect", "tls", "timeout_connect")
 
 
 class Place(NamedTuple):
@@ -107,9 +106,9 @@ def measure(
         ahead=ahead,
     )
     with Sampler(pid) as sampler, held:
-        death = put_on(way, files, watch, stop, keep_text, oversaturation_ends)
+        death, gone = put_on(way, files, watch, stop, keep_text, oversaturation_ends)
         journals = [share.journal for share in files]
-        run = conclude(header, journals, death=death, memory=sampler.peaks(), draw=sampler.drawn())
+        run = conclude(header, journals, death=death, gone=gone, memory=sampler.peaks(), draw=sampler.drawn())
         if runs is not None:
             file_run(run, header.series, journals, runs)
         if take_records is not None:
@@ -209,13 +208,12 @@ def _open_journals(header: Header, files: list[Share]) -> ExitStack:
 def lost(run: Run) -> TargetError | None:
     """The error of a run whose target was not there, or was there no longer; it names the proxy where one stood before.
 
-    A run was lost where no request ever had a connection, TLS included, or where the load was stopped for it.
+    Which runs those are is told by `out_of_reach`.
     """
     counts, spec = run.summary.run_requests, run.spec
-    refused = sum(counts.errors.get(kind, 0) for kind in _NO_CONNECTION)
-    if run.phases.stopped_by != "target_lost" and not 0 < counts.started == refused:
+    if not out_of_reach(run):
         return None
-    n = refused + counts.incomplete
+    n = sum(counts.errors.get(kind, 0) for kind in NO_CONNECTION) + counts.incomplete
     if counts.errors.get("tls", 0) > n / 2:
         return TargetError("tls_lost", url=spec.target, n=n)
     if spec.http.proxy:

@@ -61,6 +61,12 @@ def staff(load: Load, asked_per_s: float, one_per_s: float | None, cores: int) -
     return workers, found
 
 
+def more(load: Load, workers: int, cores: int) -> int | None:
+    """Twice as many load processes, or as many as there is work and, but for one, processors for; None if not more."""
+    n = int(min(2 * workers, cores - 1, most(load)))
+    return n if n > workers else None
+
+
 def most(load: Load) -> float:
     """More processes than this have nothing to do."""
     return min((n for n in (load.concurrency, load.requests) if n is not None), default=math.inf)

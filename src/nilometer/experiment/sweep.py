@@ -13,12 +13,12 @@ import msgspec
 from nilometer.core.group import Group
 from nilometer.core.run import Run, Runs
 from nilometer.core.spec import Spec
-from nilometer.metrics.curve import rungs_of
+from nilometer.metrics.curve import finished, rungs_of
 
 from .approach import Headers
 from .follow import Stop, Watch
 from .ladder import Search, next_level
-from .measure import Behind, Place, measure
+from .measure import Behind, Place, lost, measure
 from .series import Series, one_by_one
 
 _BETWEEN_S = 10.0
@@ -58,7 +58,8 @@ def sweep(
     random: Random,
     monotonic: Callable[[], float] = time.monotonic,
 ) -> Swept:
-    """Measure level after level. `done` are levels of this group that need not be measured again.
+    """Measure level after level, until one is cut off with its target. `done` are levels of this group that need not be
+    measured again.
 
     The token budget of the spec is that of all levels together, of `done` too: each level has what is left of it.
     """
@@ -98,14 +99,16 @@ def sweep(
                 short = "time"
                 return
             yield partial(test, level)
+            if lost(measured[-1]) is not None:
+                return  # the next would find nobody, or a service that has just begun
 
     series = one_by_one(tests(), stop)
-    return Swept(series._replace(runs=[*done, *series.runs]), short)
+    return Swept(Series([*done, *series.runs], series.fault or lost(series.runs[-1]), series.cut), short)
 
 
-def finished(runs: Sequence[Run]) -> list[Run]:
-    """The runs of a sweep, one a level: the last that was whole, else the last that was cut short."""
-    best = {run.level: run for run in sorted(runs, key=lambda run: not run.phases.interrupted)}
+def one_a_level(runs: Sequence[Run]) -> list[Run]:
+    """The runs of a sweep, one a level: the last that was finished, else the last that was not."""
+    best = {run.level: run for run in sorted(runs, key=finished)}
     return [run for run in runs if best[run.level] is run]
 
 

@@ -17,8 +17,10 @@ from .slo import Bound, Held
 
 PLATEAU_GAIN = 0.2
 """Throughput that grows by less when the load doubles has nearly reached its limit: half of a fifth is noise."""
-BROKEN = ("errors_over_limit", "no_ok_requests", "target_lost", "oversaturated")
+BROKEN = ("errors_over_limit", "no_ok_requests", "oversaturated")
 """Findings that the service did not bear the load at all."""
+NO_CONNECTION = ("connect", "tls", "timeout_connect")
+"""Errors of requests that never had a connection."""
 
 
 class Rung(NamedTuple):
@@ -41,8 +43,22 @@ class Greatest(NamedTuple):
     hi: float | None
 
 
+def out_of_reach(run: Run) -> bool:
+    """Whether the target was not there, or was there no longer: no request ever had a connection, TLS included, or the
+    run was stopped for it."""
+    counts = run.summary.run_requests
+    refused = sum(counts.errors.get(kind, 0) for kind in NO_CONNECTION)
+    return run.phases.stopped_by == "target_lost" or 0 < counts.started == refused
+
+
+def finished(run: Run) -> bool:
+    """Whether the load was held until its end, or until the service gave way to it. What was cut off by the user, with
+    its target or with a worker of ours says nothing of the service under that load."""
+    return not (run.phases.interrupted or run.health.death is not None or out_of_reach(run))
+
+
 def rung_of(level: float, summary: Summary, bounds: Sequence[Bound], *, broken: bool = False) -> Rung:
-    """How a load was borne. `broken`: the service could not bear it at all (over-saturated, lost, too many errors)."""
+    """How a load was borne. `broken`: the service could not bear it at all (over-saturated, too many errors)."""
     held = slo.met(bounds, summary)
     answers = [one.met for one in held]
     met = False if broken or False in answers else None if None in answers else True
@@ -54,9 +70,11 @@ def rung_of(level: float, summary: Summary, bounds: Sequence[Bound], *, broken: 
 
 
 def rungs_of(runs: Iterable[Run]) -> list[Rung]:
-    """The rungs of a group's runs, in their order; a run without a level is none."""
+    """The rungs of a group's runs, in their order. A run without a level is none; an unfinished one tells nothing."""
     return [
-        rung_of(
+        Rung(float(run.level), None, None, None)
+        if not finished(run)
+        else rung_of(
             float(run.level),
             run.summary,
             slo.parse(run.spec.slo) if run.spec.slo else [],

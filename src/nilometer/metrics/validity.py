@@ -67,16 +67,23 @@ _NOTES = ("clock_stepped", "quota_reached", "budget_reached", "connection_not_ke
 
 
 def judge(
-    summary: Summary, spec: Spec, phases: Phases, health: Health, *, template_tokens: int | None = None
+    summary: Summary,
+    spec: Spec,
+    phases: Phases,
+    health: Health,
+    *,
+    template_tokens: int | None = None,
+    more_workers: int | None = None,
 ) -> tuple[Verdict, list[Finding]]:
     """The verdict on a run and the findings behind it, gravest first.
 
     `template_tokens` are those of the chat template: they begin every prompt, so a prefix cache may hold them.
+    `more_workers`: how many load processes this machine could have had, None where no more than it had.
 
     The verdict is the worst that any finding makes of it; a run without findings is admissible.
     """
     found = [
-        *_generator(summary, health),
+        *_generator(summary, health, more_workers),
         *_answers(summary),
         *_ending(summary, spec, phases, health),
         *_load(summary, spec, health),
@@ -101,12 +108,12 @@ def _finding(slug: str, *evidence: Evidence, metric: str | None = None, **params
     )
 
 
-def _generator(summary: Summary, health: Health) -> Iterator[Finding]:
+def _generator(summary: Summary, health: Health, more_workers: int | None) -> Iterator[Finding]:
     if health.socketless:
         yield _finding("sockets_exhausted", n=health.socketless)
     elif summary.generator.verdict == "limited":
         told = list(_generator_evidence(summary))
-        yield _finding("generator_limited", *told)
+        yield _finding("generator_limited", *told, more_workers=more_workers)
 
 
 def _generator_evidence(summary: Summary) -> Iterator[Evidence]:

@@ -61,7 +61,14 @@ def all_evidence(finding: Finding, words: Catalogue) -> str | None:
 
 def _params(finding: Finding, words: Catalogue, ref: str | None) -> dict[str, Param]:
     """A sentence may name the run it is about, and take in the evidence."""
-    return {"run": ref, "evidence": _brief(finding, words), **finding.params}
+    told = {"run": ref, "evidence": _brief(finding, words), **finding.params}
+    return {**told, "spread": _spread(finding, words)} if finding.slug == _FIRST else told
+
+
+def _spread(finding: Finding, words: Catalogue) -> str:
+    """What more of a generator there could be: processes here, or none."""
+    workers = finding.params.get("more_workers")
+    return words.say("screen.spread.none") if workers is None else words.say("screen.spread.more", workers=workers)
 
 
 def _takes_in_evidence(finding: Finding, words: Catalogue) -> bool:

@@ -7,7 +7,7 @@ from typing import Literal
 
 from nilometer.core.run import Run
 from nilometer.core.summary import Distribution, Summary
-from nilometer.metrics.curve import Greatest, Rung, greatest, knee, rungs_of
+from nilometer.metrics.curve import Greatest, Rung, finished, greatest, knee, rungs_of
 from nilometer.text import units
 from nilometer.text.i18n import Catalogue
 
@@ -64,6 +64,11 @@ def _lead(
     elif not spec.slo:
         low, high = level(runs[0]), level(runs[-1])
         parts.append(words.say("screen.sweep.no_knee", low=low, high=high, unit=unit))
+    cut_off = [level(run) for run in runs if not finished(run)]
+    if cut_off:
+        parts.append(
+            words.say("screen.sweep.unfinished", levels=words.say("screen.list_join").join(cut_off), unit=unit)
+        )
     if ended is not None:
         parts.append(words.say(f"screen.sweep.{ended}"))
     trouble = bool(spec.slo) and found is None
@@ -169,7 +174,7 @@ def _foot(
         return Foot(text=words.say("screen.foot.not_archived"))
     at = next((run for run in runs if found is not None and float(run.level or 0) == found.level), runs[-1])
     commands = [f"nilo runs show {short(at)}", f"nilo measure --like {short(at)} --procedure guide"]
-    if ended in ("cut", "time"):
+    if ended in ("cut", "time") or not all(map(finished, runs)):
         commands.insert(0, f"nilo sweep --resume {group}")
     text = words.say("screen.foot.group", group=group, runs=", ".join(short(run) for run in runs))
     return Foot(text=text, lead=words.say("screen.foot.next"), commands=commands)

@@ -20,6 +20,7 @@ from .row import (
     chat,
     length,
     number_ns,
+    part,
     prompt,
     stamp_ns,
     told,
@@ -50,7 +51,8 @@ class Shared(msgspec.Struct):
 
 
 def sharegpt(row: Shared, line: int) -> Sequence[Got]:
-    """From its first user turn on, a system message before it kept; lengths are those of the first question and answer.
+    """Its first question, a system message before it kept, and the length of the answer to it, as vLLM and SGLang ask
+    it. How many turns it has is told; the later ones are not asked.
 
     Without a user turn that is answered there is nothing to ask.
     """
@@ -68,21 +70,19 @@ def sharegpt(row: Shared, line: int) -> Sequence[Got]:
     reply = turns[start + 1].value if len(turns) > start + 1 and turns[start + 1].who in ASSISTANTS else None
     if not reply:
         return (Skipped("no_reply"),)
-    parts = [Part("system", turn.value) for turn in turns[:start] if turn.who == "system"]
+    before = [Part("system", turn.value) for turn in turns[:start] if turn.who == "system" and turn.value]
     name = row.id if row.id is not None else row.conversation_id
-    first = told(Entry(line=line, parts=(*parts, Part("user", question))), reply)
-    parts += [Part(_role(turn.who), turn.value or "") for turn in turns[start:]]
-    asked = sum(turn.who in USERS for turn in turns)
-    facts = {"turns": asked, "parts": tuple(parts), "session": None if name is None else str(name)}
-    return (msgspec.structs.replace(first, **facts),)
+    entry = Entry(
+        line=line,
+        turns=sum(turn.who in USERS for turn in turns),
+        parts=(*before, Part("user", question)),
+        session=None if name is None else str(name),
+    )
+    return (told(entry, reply),)
 
 
 def _exchanges(turns: list[Exchange]) -> list[Utterance]:
     return [Utterance(who, value) for turn in turns for who, value in (("human", turn.human), ("gpt", turn.assistant))]
-
-
-def _role(who: str) -> str:
-    return "user" if who in USERS else "assistant" if who in ASSISTANTS else who
 
 
 class Custom(msgspec.Struct):
@@ -133,7 +133,7 @@ class OpenAIBatch:
         body = row.body
         limits = (body.max_completion_tokens, body.max_tokens, body.max_output_tokens)
         limit = next((each for each in limits if each is not None), None)
-        facts = {"output_tokens": length(limit, "max_tokens"), "custom_id": row.custom_id}
+        facts: dict[str, Any] = {"output_tokens": length(limit, "max_tokens"), "custom_id": row.custom_id}
         if body.messages is not None:
             return (chat(line, body.messages, **facts),)
         if not isinstance(body.prompt, str):
@@ -199,10 +199,18 @@ class Chat(msgspec.Struct):
 
 
 def mixed(row: list[Message] | Chat | str, line: int) -> Sequence[Got]:
-    """A line of any of: an array of messages, an object with one, a text."""
+    """A line of any of: an array of messages, an object with one, a text.
+
+    Messages that end with the assistant's hold the answer, as data for training do: it is not asked, its length is.
+    """
     if isinstance(row, str):
         return (prompt(line, row),)
-    return (chat(line, row if isinstance(row, list) else row.messages),)
+    messages = row if isinstance(row, list) else row.messages
+    end = len(messages)
+    while end and messages[end - 1].role in ASSISTANTS:
+        end -= 1
+    reply = "".join(part(each).text or "" for each in messages[end:])
+    return (chat(line, messages[:end], reply) if end or not messages else Skipped("no_user_turn"),)
 
 
 class Aiperf(msgspec.Struct):
@@ -223,12 +231,16 @@ class Aiperf(msgspec.Struct):
 
 
 def aiperf(row: Aiperf, line: int) -> Sequence[Got]:
-    """Stamps are milliseconds. A row of kind `mooncake_trace` may hold its prompt in place of its length."""
+    """Stamps are milliseconds. A row of kind `mooncake_trace` may hold its prompt in place of its length.
+
+    Of a conversation the first turn is asked, a system message before it kept.
+    """
     if row.timestamp is not None and row.delay is not None:
         raise Broken("field_wrong", "timestamp, delay")
     turns = row.turns if row.turns is not None else [row]
-    texts = [Part(turn.role or "user", _text(turn)) for turn in turns]
-    first = turns[0] if turns else row
+    users = [place for place, turn in enumerate(turns) if turn.role in (None, *USERS)]
+    start = users[0] if users else 0
+    first = turns[start] if turns else row
     facts: dict[str, Any] = {
         "at_ns": stamp_ns(row.timestamp if row.timestamp is not None else first.timestamp, "ms"),
         "input_tokens": length(row.input_length, "input_length"),
@@ -238,9 +250,13 @@ def aiperf(row: Aiperf, line: int) -> Sequence[Got]:
     }
     if not turns:
         return (Skipped("no_turns"),)
-    if not any(each.text for each in texts):
+    if not users:
+        return (Skipped("no_user_turn"),)
+    question = _text(first)
+    if not question:
         return (Entry(line=line, **facts) if facts["input_tokens"] is not None else Skipped("empty_prompt"),)
-    return (told(Entry(line=line, turns=len(turns), parts=tuple(texts), **facts)),)
+    before = [Part("system", _text(turn)) for turn in turns[:start] if turn.role == "system"]
+    return (told(Entry(line=line, turns=len(users), parts=(*before, Part("user", question)), **facts)),)
 
 
 def _text(turn: Aiperf) -> str:

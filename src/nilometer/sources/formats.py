@@ -15,7 +15,7 @@ from nilometer.workload.prefix import BLOCK_TOKENS
 
 from . import datasets, logs, traces
 from .columns import Kind
-from .mapped import Map, Mapped
+from .mapped import Map, Mapped, absent
 from .row import Got, Message
 from .sniff import Layout, Sniff
 
@@ -256,6 +256,7 @@ FORMATS: tuple[Format, ...] = (
 )
 """In the order of the documentation."""
 NAMES = tuple(each.name for each in FORMATS)
+MAPPED = "mapped"
 
 
 def _is_txt(seen: Sniff) -> bool:
@@ -266,7 +267,7 @@ def mapped(the_map: Map) -> Format:
     """The format that the user states by a map."""
     wall = the_map.unit == "iso"
     return Format(
-        "mapped",
+        MAPPED,
         ANY,
         lambda _: Mapped(the_map),
         lambda _: True,
@@ -279,7 +280,7 @@ def mapped(the_map: Map) -> Format:
 
 def choose(path: Path, seen: Sniff, name: str | None = None, the_map: Map | None = None) -> Format:
     """The format of the file. Refuses `format_unnamed`, `format_mapped`, `format_other`, `format_unknown`,
-    `format_ambiguous`."""
+    `format_ambiguous`, `map_absent`."""
     if the_map is not None and name is not None:
         raise SpecError("format_mapped")
     if the_map is not None:
@@ -300,6 +301,8 @@ def _fitting(path: Path, seen: Sniff, found: Format) -> Format:
     if seen.layout not in found.layouts:
         raise DataError("format_other", file=str(path), format=found.name, detail=seen.layout)
     if seen.layout == "csv" and not set(seen.header) >= found.needs:
+        if found.name == MAPPED:
+            raise absent(path, sorted(found.needs - set(seen.header)), seen.header)
         missing = ", ".join(sorted(found.needs - set(seen.header)))
         raise DataError("format_other", file=str(path), format=found.name, detail=f"- {missing}")
     twice = [name for name, n in Counter(seen.header).items() if n > 1 and name in (found.needs or seen.header)]

@@ -1,7 +1,7 @@
 """Logs of services in production: LiteLLM, Langfuse, vLLM's request log, OpenTelemetry gen_ai spans.
 
-They may hold text. Lengths are those the service counted, where it did. Rows of calls that failed, or that are no
-generation, are passed over by reason.
+They may hold text: a row is one request with all that was said before it. Lengths are those the service counted, where
+it did. Rows of calls that failed, or that are no generation, are passed over by reason.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import Any
 
 import msgspec
 
-from nilometer.workload.entry import Entry, Part
+from nilometer.workload.entry import RENDERED, Entry, Part
 
-from .row import Broken, Got, Message, Skipped, iso_ns, length, number_ns, part, told
+from .row import Broken, Got, Message, Piece, Skipped, iso_ns, length, number_ns, part, told
 
 _GENERATIONS = ("completion", "acompletion", "text_completion", "atext_completion", "responses", "aresponses")
 
@@ -27,6 +27,8 @@ class Chat(msgspec.Struct, gc=False):
 
 Prompt = list[Message] | Chat | str | None
 _PROMPT = msgspec.json.Decoder(list[Message] | Chat)
+_PIECES = msgspec.json.Decoder(list[Piece | str])
+_REDACTED = "redacted-by-litellm"
 
 
 class LiteLLM(msgspec.Struct, gc=False):
@@ -55,15 +57,16 @@ def litellm(row: LiteLLM, line: int) -> Sequence[Got]:
             iso_ns(start) if isinstance(start, str) else number_ns(start, "s"),
             length(row.prompt_tokens, "prompt_tokens"),
             length(row.completion_tokens, "completion_tokens"),
-            row.messages,
+            _parts(row.messages),
             row.session_id or row.trace_id,
         ),
     )
 
 
-def _logged(line: int, at_ns: int, asked: int | None, answered: int | None, prompt: Prompt, session: str | None) -> Got:
+def _logged(
+    line: int, at_ns: int, asked: int | None, answered: int | None, parts: tuple[Part, ...], session: str | None
+) -> Got:
     """A request of a log; without a prompt in it its lengths are all there is."""
-    parts = _parts(prompt) if prompt else ()
     if asked is None and not parts:
         return Skipped("no_lengths")
     if not asked and not parts:
@@ -85,14 +88,15 @@ def _parts(prompt: Prompt) -> tuple[Part, ...]:
     """Messages in whatever form a log keeps a prompt in; nothing where it is none that can be sent again."""
     if isinstance(prompt, str):
         if prompt[:1] not in ("[", "{"):
-            return (Part("user", prompt),) if prompt and not prompt.startswith("redacted-by-litellm") else ()
+            return (Part("user", prompt),) if prompt and not prompt.startswith(_REDACTED) else ()
         try:
             prompt = _PROMPT.decode(prompt)
         except (msgspec.DecodeError, UnicodeError, RecursionError):
             return (Part("user", str(prompt)),)
     if isinstance(prompt, Chat):
         prompt = prompt.messages
-    return tuple([part(each) for each in prompt]) if isinstance(prompt, list) else ()
+    parts = tuple([part(each) for each in prompt]) if isinstance(prompt, list) else ()
+    return () if any((each.text or "").startswith(_REDACTED) for each in parts) else parts
 
 
 class Langfuse(msgspec.Struct):
@@ -126,7 +130,7 @@ def langfuse(row: Langfuse, line: int) -> Sequence[Got]:
             iso_ns(stamp),
             length(usage.get("input"), "usage input"),
             length(usage.get("output"), "usage output"),
-            row.input,
+            _parts(row.input),
             row.traceId or row.trace_id,
         ),
     )
@@ -156,7 +160,10 @@ _YEAR_NS = 366 * 86_400 * 1_000_000_000
 
 
 class VllmLog:
-    """Reads the log of one server. Its stamps have no year: they count from the first, on into the next January."""
+    """Reads the log of one server. Its stamps have no year: they count from the first, on into the next January.
+
+    The prompt of a chat stands in it as the template wrote it out, so that no message can be made of it.
+    """
 
     def __init__(self) -> None:
         self._last_ns: int | None = None
@@ -171,7 +178,9 @@ class VllmLog:
         limit = _MAX_TOKENS.search(found["params"])
         asked = (ids[1].count(",") + 1) if ids is not None and ids[1] else None
         answered = length(limit[1], "max_tokens") if limit is not None and limit[1] != "None" else None
-        return (_logged(line, at_ns, asked, answered, _unquoted(found["prompt"]), None),)
+        text = _unquoted(found["prompt"])
+        parts = (Part(RENDERED if found["id"].startswith("chatcmpl") else "user", text),) if text else ()
+        return (_logged(line, at_ns, asked, answered, parts, None),)
 
     def _stamp(self, text: str) -> int:
         at_ns = iso_ns(text) + self._years * _YEAR_NS
@@ -234,7 +243,7 @@ class Span(msgspec.Struct):
 
 
 def otlp(row: Otlp, line: int) -> Sequence[Got]:
-    """Every span of a line; stamps are ns since 1970."""
+    """Every span of a line; stamps are ns since 1970. Instructions to the system come before the messages."""
     return [
         _span(span, line) for resource in row.resourceSpans for scope in resource.scopeSpans for span in scope.spans
     ]
@@ -254,6 +263,15 @@ def _span(span: Span, line: int) -> Got:
         number_ns(span.startTimeUnixNano, "ns"),
         length(asked, "gen_ai.usage.input_tokens"),
         length(answered, "gen_ai.usage.output_tokens"),
-        told_of.get("gen_ai.input.messages", told_of.get("gen_ai.prompt")),
+        _said(told_of),
         told_of.get("gen_ai.conversation.id") or span.traceId or None,
     )
+
+
+def _said(told_of: Mapping[str, Any]) -> tuple[Part, ...]:
+    messages = _parts(told_of.get("gen_ai.input.messages", told_of.get("gen_ai.prompt")))
+    try:
+        system = part(Message("system", _PIECES.decode(told_of.get("gen_ai.system_instructions", "[]"))))
+    except (msgspec.DecodeError, UnicodeError, RecursionError, TypeError):
+        return messages
+    return (system, *messages) if system.text and messages else messages

@@ -7,7 +7,7 @@ named.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
@@ -82,9 +82,20 @@ class Mapped:
 
     def __init__(self, the_map: Map) -> None:
         self._map = the_map
+        self._unmet = the_map.columns()
+        self._known: list[str] | None = None
+
+    def check(self, path: Path) -> None:
+        """At the end of a file: refuses `map_absent` columns that no row of it had. In a log a row may lack any."""
+        if self._unmet and self._known is not None:
+            raise absent(path, self._unmet, self._known)
 
     def __call__(self, row: Mapping[str, Any], line: int) -> Sequence[Got]:
         the_map = self._map
+        if self._known is None:
+            self._known = list(_names(row))
+        if self._unmet:
+            self._unmet = [name for name in self._unmet if not _has(row, name)]
         if any(str(_at(row, column)) != text for column, text in the_map.only.items()):
             return (Skipped("not_asked_for"),)
         status = length(_column(row, the_map.status), "status")
@@ -109,6 +120,31 @@ class Mapped:
         if entry.input_tokens is None and not entry.parts:
             return (Skipped("no_lengths"),)
         return (told(entry),)
+
+
+def absent(path: Path, columns: Sequence[str], known: Sequence[str]) -> DataError:
+    """`map_absent`: what a map names and a file lacks, and what it has."""
+    return DataError(
+        "map_absent", file=str(path), columns=", ".join(columns)[:200], known=", ".join(known)[:400] or "-"
+    )
+
+
+def _names(row: Mapping[str, Any]) -> Iterator[str]:
+    """Its columns as a map names them."""
+    for key, value in row.items():
+        if isinstance(value, dict) and value:
+            yield from (f"{key}.{name}" for name in _names(value))
+        else:
+            yield key
+
+
+def _has(row: Mapping[str, Any], name: str) -> bool:
+    """Whether it has the column, with or without a value."""
+    if name in row:
+        return True
+    key, _, rest = name.partition(".")
+    within = row.get(key)
+    return bool(rest) and isinstance(within, dict) and _has(within, rest)
 
 
 def _column(row: Mapping[str, Any], name: str | None) -> Any:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import csv
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from . import columns
 from .documents import Elements
 from .formats import JSON, Columns, Format, Reader, choose
 from .lines import LINE_LIMIT_BYTES, Stream
-from .mapped import Map
+from .mapped import Map, Mapped
 from .row import FAULTS, Broken, Skipped, broken
 from .sniff import Sniff, sniff
 from .workload_file import read as read_row
@@ -94,7 +94,7 @@ class Reading:
     def batches(self, only: frozenset[int] | None = None) -> Iterator[Batch]:
         """What can be used, in the order of the file; with `only` nothing but the rows that begin on these lines.
 
-        Refuses `file_unreadable`, `file_piped`, `packed_broken`.
+        Refuses `file_unreadable`, `file_piped`, `packed_broken`; at its end `map_absent` columns that no row had.
         """
         self._clear()
         if self.format.columns is not None and only is None:
@@ -119,6 +119,8 @@ class Reading:
                     held, held_bytes = held[ROWS:], 0
         if held:
             yield self._batch(held)
+        if only is None and isinstance(reader, Mapped):
+            reader.check(self.path)
 
     def _pieces(self) -> tuple[Decode, Iterator[tuple[int, Any]]]:
         """What makes a row of a piece of the file, and the pieces with the lines they begin on."""
@@ -144,20 +146,20 @@ class Reading:
         rows = csv.reader(source, strict=True)
         headed = False
         while True:
-            source.first = None
+            source.begin()
             try:
                 cells = next(rows)
             except StopIteration:
                 return
             except csv.Error as fault:
                 self.records += 1
-                self.trouble(source.first or source.line, Broken("columns_wrong", str(fault)))
+                self.trouble(*source.retreat(fault))
                 rows = csv.reader(source, strict=True)
                 continue
             if not "".join(cells).strip() and len(cells) < 2:
                 continue
             if headed:
-                yield source.first or source.line, cells
+                yield source.first, cells
             headed = True
 
     def _table(self, cells: list[str]) -> Any:
@@ -284,33 +286,62 @@ class Reading:
 
 
 class _Decoded:
-    """Lines of text for the csv module; a line that is no UTF-8 or too long is a problem, and left out."""
+    """Lines of text for the csv module; a line that is no UTF-8 or too long is a problem, and left out.
+
+    The lines of a row are kept until the next begins, so that a quote nobody closes costs one line, not all behind it.
+    """
 
     def __init__(self, reading: Reading) -> None:
         self._reading = reading
-        self._lines = reading.stream.lines(blank=True)  # in a quoted text they count
-        self.first: int | None = None
-        self.line = 0
+        self._fresh = self._decoded(reading.stream.lines(blank=True))  # in a quoted text they count
+        self._again: deque[tuple[int, str]] = deque()
+        self._row: list[tuple[int, str]] = []
 
     def __iter__(self) -> Iterator[str]:
         return self
 
     def __next__(self) -> str:
-        for line, text in self._lines:
-            self.line = line
+        self._row.append(self._again.popleft() if self._again else next(self._fresh))
+        return self._row[-1][1]
+
+    def begin(self) -> None:
+        """What comes now belongs to another row."""
+        self._row.clear()
+
+    @property
+    def first(self) -> int:
+        """The line on which the row begins."""
+        return self._row[0][0]
+
+    def retreat(self, fault: csv.Error) -> tuple[int, Broken]:
+        """Which line is at fault for a row that cannot be read, and how; what stands behind that line comes again."""
+        before = self._row if "end of data" in str(fault) else self._row[:-1]
+        if not before:
+            return self.first, Broken("columns_wrong", str(fault))
+        at = _opening([text for _, text in before])
+        self._again.extendleft(reversed(self._row[at + 1 :]))
+        return self._row[at][0], Broken("quote_open", "")
+
+    def _decoded(self, lines: Iterator[tuple[int, bytes | None]]) -> Iterator[tuple[int, str]]:
+        for line, text in lines:
+            if text is None:
+                self._reading.over(line)
+                continue
             try:
-                decoded = None if text is None else _text(text) + "\n"
+                yield line, _text(text) + "\n"
             except UnicodeDecodeError as fault:
                 self._reading.records += 1
                 self._reading.trouble(line, broken(fault))
-                continue
-            if decoded is None:
-                self._reading.over(line)
-                continue
-            if self.first is None:
-                self.first = line
-            return decoded
-        raise StopIteration
+
+
+def _opening(lines: Sequence[str]) -> int:
+    """Which of the lines of a row opened the quote that is open behind them; the first where that is not clear."""
+    opening: int | None = None
+    for place, text in enumerate(lines):
+        quotes = text.replace('""', "").count('"')
+        if quotes:
+            opening = place if (opening is None) == bool(quotes % 2) else None
+    return opening or 0
 
 
 def _workload(data: Path, head: Head) -> tuple[Sniff, Format]:

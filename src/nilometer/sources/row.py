@@ -150,28 +150,34 @@ def needed(value: int | None, name: str) -> int:
 
 
 class Piece(msgspec.Struct, gc=False):
-    """A part of a message's content."""
+    """A part of a message's content; `content` is the text in OpenTelemetry's names."""
 
     type: str = "text"
     text: str | None = None
+    content: Any = None
+
+    def words(self) -> str:
+        """Its text; nothing where it is something else."""
+        return self.text or (self.content if self.type == "text" and isinstance(self.content, str) else "")
 
 
 class Message(msgspec.Struct, gc=False):
-    """A message of the OpenAI form; what a content may be besides text is passed over."""
+    """A message of OpenAI's form, or of OpenTelemetry's with `parts`; what it may hold besides text is passed over."""
 
     role: str
     content: str | list[Piece | str] | None = None
+    parts: list[Piece] = []
 
 
 def part(message: Message) -> Part:
     """The message with its texts as one."""
-    content = message.content
+    content = message.content or message.parts
     if isinstance(content, list):
-        content = "".join((piece if isinstance(piece, str) else piece.text) or "" for piece in content)
-    return Part(message.role, content or "")
+        content = "".join(piece if isinstance(piece, str) else piece.words() for piece in content)
+    return Part("assistant" if message.role in ASSISTANTS else message.role, content)
 
 
-def chat(line: int, messages: Iterable[Message], **facts: Any) -> Got:
+def chat(line: int, messages: Iterable[Message], reply: str | None = None, **facts: Any) -> Got:
     """A request of messages: its turns are those of the user, its input the text of all where none is stated."""
     parts = tuple(part(message) for message in messages)
     users = [each for each in parts if each.role in USERS]
@@ -179,7 +185,7 @@ def chat(line: int, messages: Iterable[Message], **facts: Any) -> Got:
         return Skipped("no_turns")
     if not users or not any(each.text for each in users):
         return Skipped("empty_prompt")
-    return told(Entry(line=line, turns=len(users), parts=parts, **facts))
+    return told(Entry(line=line, turns=len(users), parts=parts, **facts), reply)
 
 
 def prompt(line: int, text: str, **facts: Any) -> Got:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator, Mapping
-from itertools import chain, islice
+from itertools import chain, islice, zip_longest
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -102,4 +102,4 @@ def _table(name: str, lines: list[bytes]) -> Sniff:
     if len(header) < 2 and not name.endswith(".csv"):
         return Sniff(name, "text", None, lines=texts)
     cells = rows[1] if len(rows) > 1 else []
-    return Sniff(name, "csv", dict(zip(header, cells, strict=False)), header, texts)
+    return Sniff(name, "csv", dict(zip_longest(header, cells[: len(header)], fillvalue="")), header, texts)

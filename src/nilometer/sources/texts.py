@@ -6,7 +6,7 @@ from itertools import chain
 from pathlib import Path
 
 from nilometer.core.errors import DataError
-from nilometer.workload.entry import Entry, Head, Workload
+from nilometer.workload.entry import Entry, Head, Workload, is_prompt
 from nilometer.workload.privacy import rows as rows_of
 
 from .reading import Reading
@@ -28,7 +28,7 @@ def read_asked(path: Path) -> Workload:
     entries: list[Entry] = list(chain.from_iterable(batch.rows() for batch in reading.batches()))
     if reading.problems:
         raise reading.problems[0].error(path)
-    silent = next((entry.line for entry in entries if not entry.parts), None)
+    silent = next((entry.line for entry in entries if not is_prompt(entry.parts)), None)
     if silent is not None:
         raise DataError("prompts_without_text", file=str(path), line=silent)
     first_ns = min((entry.at_ns for entry in entries if entry.at_ns is not None), default=None)

@@ -31,9 +31,25 @@ class Part(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     tokens: int | None = None
 
 
+RENDERED = "rendered"
+"""In place of a role: a whole conversation as one text, written out by a chat template."""
+
+
+def is_prompt(parts: Sequence[Part]) -> bool:
+    """Whether the parts can be asked as they stand: all have their text, and the last says what the user asks.
+
+    It does not where it begins the answer (a prefill), or where it would go through a chat template a second time.
+    """
+    if not parts or not all(part.text is not None for part in parts):
+        return False
+    return bool(parts[-1].text) and parts[-1].role not in ("assistant", RENDERED)
+
+
 class Entry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One request as its source tells it. None is what the source does not say.
 
+    `parts` are what is sent, in order, and what `input_tokens` counts: the last is the prompt, and no answer to it is
+    among them. `turns` counts the user's turns of the conversation that the request is, or that it begins.
     `at_ns` counts on the clock of the source. Lengths are tokens; `guessed_input` and `guessed_output` mark estimates.
     `output_tokens` is what was answered, or what was asked for where only that is known. `hash_ids` name the blocks of
     the prompt from its start: two requests that begin with the same ids begin with the same text; what lies behind the

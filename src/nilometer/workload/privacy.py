@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Literal
 
 from . import estimate
-from .entry import NS_PER_S, Entry, Part, Row
+from .entry import NS_PER_S, Entry, Part, Row, is_prompt
 
 Text = Literal["kept", "redacted", "lengths"]
 """`redacted`: who spoke and how long, sessions by number; `lengths`: totals, gaps and blocks, nothing else."""
@@ -26,7 +26,7 @@ def rows(text: Text, first_ns: int | None) -> Callable[[Entry], Row]:
             output_tokens=entry.output_tokens,
             turns=entry.turns,
             parts=_parts(entry.parts, text),
-            hash_ids=None if text == "kept" and entry.parts else entry.hash_ids,
+            hash_ids=None if text == "kept" and is_prompt(entry.parts) else entry.hash_ids,
             session=None if text == "lengths" else session,
             scenario=entry.scenario,
             custom_id=entry.custom_id if text == "kept" else None,

@@ -1,7 +1,8 @@
 """What the rows of a workload ask, one after the other and from the start again, and when they were sent.
 
-A row that has its text is asked as it stands; of one that has lengths alone a new text is made, which begins with the
-same blocks as the rows that shared a prefix with it. Pure.
+A row is one request: its parts in their order, the last of them as the user's prompt. Where it has lengths alone, or a
+text that cannot be asked as it stands (it ends with the beginning of an answer), a new text of its length is made. That
+begins with the same blocks as the rows that shared a prefix with it. Pure.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import NamedTuple
 
 from ..core.clock import NS_PER_S
 from ..core.errors import SpecError
-from .entry import Part, Row, Workload
+from .entry import Part, Row, Workload, is_prompt
 from .lengths import Distribution, Empirical
 from .prompts import Maker
 
@@ -50,7 +51,7 @@ def asked(workload: Workload, maker: Maker, otherwise: Otherwise) -> Iterator[As
 def _asked(row: Row, number: int, block_tokens: int | None, maker: Maker, otherwise: Otherwise) -> Asked:
     known = row.output_tokens
     output = otherwise.outputs.sample(otherwise.random_out) if known is None else max(known, 1)
-    if row.parts and all(part.text is not None for part in row.parts):
+    if is_prompt(row.parts):
         *before, last = row.parts
         return Asked(last.text or "", tuple(map(_turn, before)), None, output)
     length = otherwise.inputs.sample(otherwise.random_in) if row.input_tokens is None else row.input_tokens

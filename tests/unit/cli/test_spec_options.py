@@ -245,3 +245,14 @@ def test_a_spec_file_may_name_a_protocol_file(tmp_path: Path) -> None:
 def test_a_key_goes_where_the_api_wants_it(target: str, api: str, header: tuple[str, str]) -> None:
     spec = resolve(target, {"api": api, "api_key_env": "K"})
     assert headers_given(spec, {}, {"K": "k"}) == (header,)
+
+
+@pytest.mark.parametrize(("given", "option"), [({"like": "x"}, "--like"), ({"like": "x", "resume": "g"}, "--resume")])
+def test_a_file_beside_a_run_that_is_repeated_is_not_passed_over(
+    given: dict[str, Any], option: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "spec.toml"
+    file.write_text('target = "http://other:1"\n')
+    with pytest.raises(SpecError) as caught:
+        resolve(str(file), given, resolve("http://x:1", {}))
+    assert (caught.value.slug, caught.value.params["option"]) == ("spec_twice", option)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nilometer.core.spec import Load
-from nilometer.experiment.staff import events_per_s, staff, trace_cut
+from nilometer.experiment.staff import events_per_s, more, staff, trace_cut
 
 OPEN = Load(rate_per_s=1_000)
 
@@ -60,3 +60,21 @@ def test_a_trace_that_is_longer_than_the_load_is_said_to_be_cut() -> None:
     assert (cut.slug, cut.params) == ("trace_cut", {"trace_s": 45.0, "asked_s": 30.0, "n": 2, "of": 4})
     assert trace_cut(load, [1.0, 29.9]) == []
     assert trace_cut(load, []) == trace_cut(load, None) == []
+
+
+@pytest.mark.parametrize(
+    ("load", "workers", "cores", "n"),
+    [
+        (Load(concurrency=64), 1, 8, 2),
+        (Load(concurrency=64), 4, 8, 7),
+        (Load(concurrency=64), 7, 8, None),
+        (Load(concurrency=64), 1, 2, None),
+        (Load(concurrency=3), 2, 8, 3),
+        (Load(concurrency=1), 1, 8, None),
+        (Load(rate_per_s=9.0), 1, 1, None),
+    ],
+)
+def test_more_of_the_generator_where_there_is_work_and_room(
+    load: Load, workers: int, cores: int, n: int | None
+) -> None:
+    assert more(load, workers, cores) == n

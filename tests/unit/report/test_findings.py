@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from nilometer.core.errors import Param
@@ -85,3 +86,19 @@ def test_a_note_makes_no_run_inadmissible() -> None:
     few = finding("too_few", n=3, least=50)
     assert findings.gravest([note, few]) is few
     assert findings.gravest([note]) is None
+
+
+@pytest.mark.parametrize(
+    ("params", "en", "zh"),
+    [
+        ({"more_workers": 4}, "`--workers 4`", "`--workers 4`"),
+        ({"more_workers": None}, "less load", "减小负载"),
+        ({}, "less load", "减小负载"),
+    ],
+)
+def test_a_limited_generator_is_told_what_more_of_it_there_could_be(params: dict[str, Param], en: str, zh: str) -> None:
+    limited = msgspec.structs.replace(finding("generator_limited", severity="high"), params=params)
+    for lang, told in (("en", en), ("zh", zh)):
+        said = findings.step(limited, Catalogue(lang)) or ""
+        assert told in said
+        assert ("--workers" in said) == bool(params.get("more_workers"))

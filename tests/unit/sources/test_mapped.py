@@ -90,7 +90,47 @@ def test_a_column_that_is_not_there_is_refused(tmp_path: Path) -> None:
     path.write_text("a,b\n1,2\n")
     with pytest.raises(NiloError) as caught:
         _read(path, "input_tokens=c")
-    assert caught.value.slug == "format_other"
+    assert (caught.value.slug, caught.value.params["known"]) == ("map_absent", "a, b")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "at=when:s,input_tokens=usage.in,output_tokens=usage.answered",
+        "at=when:s,input_tokens=usage.in,output_tokens=answered",
+        "at=when:s,input_tokens=usage.in,session=users",
+        "at=when:s,input_tokens=usage.in,status=code.",
+    ],
+)
+@pytest.mark.parametrize("layout", ["{}\n{}\n{}\n", "[{},{},{}]"])
+def test_a_key_that_no_row_has_is_refused(wrong: str, layout: str, tmp_path: Path) -> None:
+    rows = (
+        '{"when":1,"usage":{"in":2},"code":200}',
+        '{"when":2,"usage":{"in":2,"out":3}}',
+        '{"when":3,"usage":{"in":4}}',
+    )
+    path = tmp_path / "x.json"
+    path.write_text(layout.format(*rows))
+    with pytest.raises(NiloError) as caught:
+        _read(path, wrong)
+    assert (caught.value.slug, caught.value.exit_code) == ("map_absent", 2)
+    assert caught.value.params["columns"] == wrong.rpartition("=")[2]
+    assert caught.value.params["known"] == "when, usage.in, code"
+
+
+def test_a_key_that_few_rows_have_is_none_that_is_missing(tmp_path: Path) -> None:
+    path = tmp_path / "x.jsonl"
+    path.write_text('{"n":1}\n' * 2000 + '{"n":2,"a":{"out":null},"b.c":"x"}\n')
+    _, entries = _read(path, "input_tokens=n,output_tokens=a.out,session=b.c")
+    assert (len(entries), entries[-1].session) == (2001, "x")
+
+
+def test_a_file_of_broken_rows_alone_is_not_blamed_on_the_map(tmp_path: Path) -> None:
+    path = tmp_path / "x.jsonl"
+    path.write_text('{"n":1\n{"n":\n{"n": }\n["n"]\n')
+    reading, _ = _read(path, "input_tokens=m")
+    assert reading.usable == 0
+    assert len(reading.problems) >= 1
 
 
 def test_a_row_without_the_stamp_that_was_named_is_a_problem(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 from typing import Any
@@ -171,3 +172,33 @@ def test_shared_prefixes_of_hashes_and_of_texts(tmp_path: Path) -> None:
     prompts = "".join(json.dumps({"prompt": "x" * 256 + name + "y" * 300}) + "\n" for name in "aba")
     shared = [batch.shared_tokens.tolist() for batch in opened(tmp_path, prompts, "y.jsonl").batches()]
     assert shared == [[0, 64, 128]]
+
+
+@pytest.mark.parametrize(
+    ("bad", "lost", "line"),
+    [
+        pytest.param('"three,8', 1, 4, id="nothing quoted behind"),
+        pytest.param('three,"8', 1, 4, id="last column"),
+        pytest.param('"thr""ee,8', 1, 4, id="with a quote in the text"),
+        pytest.param('a 3" pipe,"8', 1, 4, id="behind a sign for inches"),
+        pytest.param('"thr\nee","8', 2, 5, id="behind a text of two lines"),
+    ],
+)
+@pytest.mark.parametrize("behind", ["four,9\n" * 3, '"four",9\n' * 3, '"ni\nne",9\n' * 3, '"ni""ne",9\n' * 3, ""])
+def test_a_quote_that_nobody_closes_costs_its_line(bad: str, lost: int, line: int, behind: str, tmp_path: Path) -> None:
+    read = opened(tmp_path, f'prompt,output_tokens_count\none,7\n"two",7\n{bad}\n{behind}', "x.csv")
+    answered = [answered for _, _, answered in columns(read)]
+    assert answered == [7, 7, *[9] * behind.count("9")]
+    assert [(problem.line, problem.slug) for problem in read.problems][:1] == [(line, "quote_open")]
+    assert read.problem_count == len(read.problems) <= lost
+    assert read.records == len(answered) + len(read.problems)
+
+
+def test_a_quote_left_open_in_a_long_file_is_bounded(tmp_path: Path) -> None:
+    field = csv.field_size_limit(1 << 16)
+    try:
+        read = opened(tmp_path, 'prompt,output_tokens_count\n"one,7\n' + "two,8\n" * 50_000, "x.csv")
+        assert len(columns(read)) == 50_000
+    finally:
+        csv.field_size_limit(field)
+    assert [(problem.line, problem.slug) for problem in read.problems] == [(2, "quote_open")]
