@@ -247,6 +247,20 @@ def test_repeats_are_one_group(env: Env, mock: Mock) -> None:
     assert shown == told
 
 
+def test_a_token_budget_is_that_of_all_repeats(env: Env, mock: Mock) -> None:
+    """Ten requests of some 30 + 5 tokens a run: 600 are not two of them, so that a third never begins."""
+    options = ("--warmup", "0", "--requests", "10", "-c", "1", "--ramp", "0s", "--input-tokens", "30")
+    words = ("--output-tokens", "5", "--repeat", "3", "--max-total-tokens", "600", "--price", "in=1000", "--json")
+    done = nilo(env, "measure", mock.url, *options, *words)
+    assert done.returncode == 0, done.stderr
+    runs = json.loads(done.stdout)["runs"]
+    used = [run["cost"]["prompt_tokens"] + run["cost"]["output_tokens"] for run in runs]
+    assert "all together: about 1.1 k tokens, about 0.90 USD" in done.stderr
+    assert [run["spec"]["load"]["max_total_tokens"] for run in runs] == [600, 600 - used[0]]
+    assert sum(used) < 600 + 2 * 35
+    assert "used up after 2 of 3 runs" in done.stderr
+
+
 def test_repeats_that_never_began_leave_no_group(env: Env) -> None:
     assert nilo(env, "measure", "http://127.0.0.1:9", "--repeat", "2").returncode == 3
     with sqlite3.connect(Path(env["XDG_DATA_HOME"]) / "nilometer" / "archive.sqlite") as db:

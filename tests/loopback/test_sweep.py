@@ -80,7 +80,7 @@ def test_a_price_is_foretold_for_all_levels_and_told_of_each(env: Env, four: Moc
     options = ("--rate", "4", "--levels", "4,8", "--price", "in=1000,out=10000,currency=CNY")
     code, group, said = swept(env, four.url, *SHORT, *options)
     assert code == 0, said
-    assert "all levels: about 499 tokens, about 2.23 CNY" in said
+    assert "all together: about 499 tokens, about 2.23 CNY" in said
     for run in group["runs"]:
         used = run["cost"]
         assert used["spent"] == pytest.approx(used["prompt_tokens"] / 1e3 + used["output_tokens"] / 1e2)

@@ -21,7 +21,7 @@ from nilometer.core.run import Run, new_id
 from nilometer.core.spec import Spec, secrets_of, to_toml, without_secrets
 from nilometer.experiment.follow import Stop
 from nilometer.experiment.measure import ALONE, Behind, Place, lost, measure
-from nilometer.experiment.series import Series, one_by_one
+from nilometer.experiment.series import Series, one_by_one, tokens_left, within
 from nilometer.metrics.validity import DEATHS
 
 from .machine import bounds_held, group_object, run_object
@@ -46,7 +46,7 @@ class Found(NamedTuple):
 
 
 def run_measure(target: str | None, session: Session, given: dict[str, Any]) -> int:
-    """One test, or K of the same in a group; returns the exit code of the contract."""
+    """One test, or K of the same in a group, which have one token budget; returns the exit code of the contract."""
     with ExitStack() as stack:
         archive = None if given["no_archive"] else stack.enter_context(open_archive_of(session))
         take_records = _records_to(given["records"]) if given["records"] else None
@@ -133,10 +133,12 @@ def _repeat(
             id=new_id(random), type="repeat", started_wall_ns=time.time_ns(), spec=to_toml(without_secrets(found.spec))
         )
 
+    measured: list[Run] = []
+
     def test(i: int) -> Run:
         with Progress(session.words, quiet=session.quiet) as progress:
-            return measure(
-                found.spec,
+            run = measure(
+                within(found.spec, tokens_left(found.spec, measured)),
                 found.headers,
                 runs=archive,
                 watch=progress,
@@ -146,9 +148,20 @@ def _repeat(
                 keep_text=given["keep_text"],
                 random=random,
                 take_records=take_records,
+                still=[found.spec] * (times - 1 - i),
             )
+        measured.append(run)
+        return run
 
-    return one_by_one((partial(test, i) for i in range(times)), stop), group.id if group else None
+    def tests() -> Iterator[Callable[[], Run]]:
+        for i in range(times):
+            left = tokens_left(found.spec, measured)
+            if left is not None and left <= 0:
+                session.progress("repeat.tokens", n=i, of=times)
+                return
+            yield partial(test, i)
+
+    return one_by_one(tests(), stop), group.id if group else None
 
 
 @contextmanager

@@ -114,7 +114,11 @@ _OPTIONS = (
     click.option("--extra-body", metavar="JSON|@FILE", help="More keys for every request."),
     click.option("--slo", metavar="BOUNDS", help='Such as "ttft_p95<=500ms,tpot_p95<=50ms".'),
     click.option("--max-error-rate", type=SHARE, help="More errors make the run inadmissible.  [default: 1%]"),
-    click.option("--max-total-tokens", type=click.IntRange(1), help="Stop when prompts and answers have used so many."),
+    click.option(
+        "--max-total-tokens",
+        type=click.IntRange(1),
+        help="Stop when prompts and answers have used so many, those of all repeats and levels together.",
+    ),
     click.option(
         "--price",
         type=PRICE,

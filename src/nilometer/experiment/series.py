@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
+
+import msgspec
 
 from nilometer.core.errors import NiloError
 from nilometer.core.run import Run
+from nilometer.core.spec import Spec
 
 from .follow import Stop
 
@@ -36,3 +39,22 @@ def one_by_one(tests: Iterable[Callable[[], Run]], stop: Stop) -> Series:
                 raise
             return Series(runs, fault)
     return Series(runs)
+
+
+def tokens_left(spec: Spec, measured: Sequence[Run]) -> int | None:
+    """What the runs so far leave of the token budget that a series has; None without one.
+
+    A prompt that the server did not count is taken at the mean length asked for.
+    """
+    budget = spec.load.max_total_tokens
+    return None if budget is None else budget - sum(map(_tokens_used, measured))
+
+
+def within(spec: Spec, tokens: int | None) -> Spec:
+    """The test with this for its token budget."""
+    return msgspec.structs.replace(spec, load=msgspec.structs.replace(spec.load, max_total_tokens=tokens))
+
+
+def _tokens_used(run: Run) -> int:
+    used, asked = run.summary.cost, run.summary.lengths.asked_input.mean
+    return (used.prompt_tokens or 0) + (used.output_tokens or 0) + round((used.uncounted or 0) * (asked or 0))

@@ -19,7 +19,7 @@ from .approach import Headers
 from .follow import Stop, Watch
 from .ladder import Search, next_level
 from .measure import Behind, Place, lost, measure
-from .series import Series, one_by_one
+from .series import Series, one_by_one, tokens_left, within
 
 _BETWEEN_S = 10.0
 """What a level takes besides its load while that is not known: probe, drain, filing."""
@@ -118,25 +118,6 @@ def at_level(spec: Spec, level: float) -> Spec:
     if load.is_open:
         return msgspec.structs.replace(spec, load=msgspec.structs.replace(load, rate_per_s=level))
     return msgspec.structs.replace(spec, load=msgspec.structs.replace(load, concurrency=round(level)))
-
-
-def tokens_left(spec: Spec, measured: Sequence[Run]) -> int | None:
-    """What the levels so far leave of the token budget; None without one.
-
-    A prompt that the server did not count is taken at the mean length asked for.
-    """
-    budget = spec.load.max_total_tokens
-    return None if budget is None else budget - sum(map(_tokens_used, measured))
-
-
-def within(spec: Spec, tokens: int | None) -> Spec:
-    """The test of a level with this for its token budget."""
-    return msgspec.structs.replace(spec, load=msgspec.structs.replace(spec.load, max_total_tokens=tokens))
-
-
-def _tokens_used(run: Run) -> int:
-    used, asked = run.summary.cost, run.summary.lengths.asked_input.mean
-    return (used.prompt_tokens or 0) + (used.output_tokens or 0) + round((used.uncounted or 0) * (asked or 0))
 
 
 def level_name(level: float) -> str:

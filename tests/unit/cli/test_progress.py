@@ -64,7 +64,7 @@ def test_the_cost_is_foretold_and_that_of_all_levels() -> None:
         )
     first, second = stream.getvalue().splitlines()
     assert first.endswith("about 0.8 M tokens, about 0.31 CNY")
-    assert second == "all levels: about 4.0 M tokens, about 1.50 CNY"
+    assert second == "all together: about 4.0 M tokens, about 1.50 CNY"
 
 
 def test_during_the_run_phase_figures_and_state() -> None:
