@@ -158,14 +158,17 @@ def make_command(
     text: Text,
 ) -> None:
     """All requests of FILE as a workload."""
+    from nilometer.sources.sorting import by_time
+
     reading, measure = _open(file, format_name, map_text), _measure()
     for batch in _watched(reading, session):
         measure.add(batch)
     _check_rows(reading, session, skip_bad)
     shape = measure.shape()
-    rows: Iterator[Entry] = (entry for batch in _watched(reading, session) for entry in batch.rows())
+    batches = _watched(reading, session)
+    rows: Iterator[Entry] = (entry for batch in batches for entry in batch.rows())
     if not shape.arrivals.sorted:
-        rows = iter(sorted(rows, key=_at))
+        rows = by_time(batches, output.parent)
     head = _write(reading, output, text, rows, measure.least_ns, {})
     _tell(session, reading, head, output)
 
