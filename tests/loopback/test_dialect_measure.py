@@ -93,6 +93,8 @@ def test_a_streamed_load_test(env: Env, name: str) -> None:
         assert run["throughput"]["input_tokens_per_s"] > 0
         assert run["latency_ms"]["e2e"]["n"] == 6
         assert run["spec"]["stream"] is False
+        assert (run["lengths"]["asked_output"]["mean"], run["lengths"]["output"]["mean"]) == (None, None)
+        assert {(record["asked_output"], record["output_tokens"]) for record in records} == {(None, None)}
         return
     assert {record["output_tokens"] for record in records} == {20}
     on_schedule(records)
@@ -117,6 +119,14 @@ def test_without_a_probe_the_same_address_is_asked(env: Env, name: str) -> None:
     assert len(unheld) == (name != "embeddings")
     assert {e.path for e in exchanges} == {way.streamed or way.whole}
     assert len(exchanges) == len(records)
+
+
+@pytest.mark.parametrize("slo", ["chat", "e2e_p95<=1s,output_tokens_per_s>=5"])
+def test_a_bound_on_tokens_that_are_not_generated_is_refused_and_nothing_is_sent(env: Env, slo: str) -> None:
+    with Replay(speaker(speaking.encoder)) as server:
+        done = nilo(env, "measure", server.url, "--api", "embeddings", "--slo", slo, *QUICK)
+    assert (done.returncode, server.exchanges) == (2, []), done.stderr
+    assert "slo_without_tokens" in done.stderr
 
 
 def test_an_openai_server_is_asked_nothing_of_another_api(env: Env) -> None:

@@ -20,6 +20,7 @@ from nilometer.text import load as loads
 from nilometer.text import units
 from nilometer.text.i18n import Catalogue
 from nilometer.text.width import wrap
+from nilometer.wire.dialects import generates
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -124,7 +125,7 @@ def plan_line(spec: Spec, words: Catalogue, *, api: str, now_wall_s: float, amou
     parts = [
         api,
         loads.kind(load, words),
-        _asked(prompts, words),
+        _asked(prompts, words, generated=generates(spec.api)),
     ]
     if load.requests is not None:
         parts.append(words.say("screen.plan.count", warmup=load.warmup_s, n=load.requests))
@@ -146,7 +147,7 @@ def amount_of(amount: Foretold, price: Price, words: Catalogue) -> str:
     return told + words.say("screen.list_join") + cost
 
 
-def _asked(prompts: Prompts, words: Catalogue) -> str:
+def _asked(prompts: Prompts, words: Catalogue, *, generated: bool) -> str:
     """What is asked: lengths, or the workload by its file's name."""
     if prompts.workload is not None:
         return words.say("screen.plan.workload", name=Path(prompts.workload).name)
@@ -154,7 +155,8 @@ def _asked(prompts: Prompts, words: Catalogue) -> str:
         total = sum(scenario.weight for scenario in prompts.scenarios)
         parts = (f"{scenario.name} {units.percent(scenario.weight / total)}" for scenario in prompts.scenarios)
         return words.say("screen.list_join").join(parts)
-    lengths = words.say("screen.plan.lengths", into=prompts.input_tokens, out=prompts.output_tokens)
+    said = "lengths" if generated else "inputs"
+    lengths = words.say(f"screen.plan.{said}", into=prompts.input_tokens, out=prompts.output_tokens)
     return lengths if prompts.one_by_one else lengths + words.say("screen.plan.turns", turns=prompts.turns)
 
 

@@ -21,10 +21,10 @@ from nilometer.load.probe_talk import apis
 from nilometer.net.endpoint import Endpoint, parse
 from nilometer.net.route import resolve
 from nilometer.sources.texts import read_asked
-from nilometer.wire.dialects import spoken
+from nilometer.wire.dialects import generates, spoken
 from nilometer.workload import lengths
 from nilometer.workload.entry import Workload
-from nilometer.workload.lengths import Distribution
+from nilometer.workload.lengths import NOTHING, Distribution
 from nilometer.workload.plan import calls
 from nilometer.workload.scenarios import Kind, kinds, mean_prompt_tokens, mean_think_s, of_rows, outputs_of
 from nilometer.workload.traffic import lengths_of, recorded_s
@@ -123,6 +123,8 @@ def asked_mix(spec: Spec) -> tuple[tuple[Kind, ...], Workload | None]:
     if workload is not None:
         _refuse_too_short(spec.load, workload)
         mix = of_rows(mix, *lengths_of(workload, (mix[0].inputs, mix[0].outputs)))
+    if not generates(spec.api):
+        mix = tuple(kind._replace(outputs=NOTHING) for kind in mix)
     return mix, workload
 
 

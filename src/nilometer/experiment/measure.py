@@ -25,6 +25,7 @@ from nilometer.metrics.curve import NO_CONNECTION, out_of_reach
 from nilometer.telemetry.machine import read_client, read_machine
 from nilometer.telemetry.process import listening_pid
 from nilometer.telemetry.sampler import Sampler
+from nilometer.wire.dialects import generates
 from nilometer.workload import arrivals
 
 from . import staff
@@ -123,7 +124,7 @@ def check(spec: Spec) -> None:
     Lengths are read, and refused, where `approach` begins.
     """
     if spec.slo is not None:
-        slo.parse(spec.slo)
+        _check_bounds(spec, slo.parse(spec.slo))
     if spec.load.requests is None and spec.load.duration_s == 0:
         raise SpecError("duration_zero")
     borders_s = window.rule_of(spec.load).borders_s
@@ -133,6 +134,13 @@ def check(spec: Spec) -> None:
     most = staff.most(spec.load)
     if spec.load.workers is not None and spec.load.workers > most:
         raise SpecError("workers_too_many", workers=spec.load.workers, most=int(most))
+
+
+def _check_bounds(spec: Spec, bounds: Sequence[slo.Bound]) -> None:
+    """Refuse a bound on tokens that the API does not generate."""
+    blind = [bound.text for bound in bounds if bound.metric in slo.OF_TOKENS]
+    if blind and not generates(spec.api):
+        raise SpecError("slo_without_tokens", bound=blind[0], api=spec.api)
 
 
 def _check_arrivals(spec: Spec) -> None:

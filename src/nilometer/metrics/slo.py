@@ -26,6 +26,8 @@ _AT_MOST: tuple[Comparison, ...] = ("<=", "<")
 _AT_LEAST: tuple[Comparison, ...] = (">=", ">")
 
 ERROR_RATE = "error_rate"
+OF_TOKENS = frozenset({"ttft", "ttfa", "tpot", "itl", "frame_gap", "ttft_from_sent", "output_tokens_per_s"})
+"""Figures of what is generated."""
 _STATS = ("mean", "p50", "p90", "p95", "p99", "max")
 _BOUND = re.compile(r"([a-z0-9_]+)\s*(<=|>=|<|>)\s*(\d+(?:\.\d+)?)\s*(us|ms|s|%|)")
 _MS = {"us": 0.001, "ms": 1.0, "s": 1000.0}

@@ -154,7 +154,10 @@ def _input(lengths: Lengths, words: Catalogue) -> str:
     return words.say("screen.length", **_asked_got(lengths.asked_input, lengths.input, words))
 
 
-def _output(lengths: Lengths, words: Catalogue) -> str:
+def _output(lengths: Lengths, words: Catalogue) -> str | None:
+    """Nothing where none was asked and none came: an encoder's answers have no tokens."""
+    if lengths.asked_output.mean is None and lengths.output.mean is None and lengths.token_source.keys() == {"none"}:
+        return None
     source = words.say("screen.list_join").join(_sources(lengths, words)) or words.say("screen.source.none")
     sign = ESTIMATE if lengths.token_source.get("estimated") else ""
     return words.say("screen.length", **_asked_got(lengths.asked_output, lengths.output, words, sign)) + words.say(

@@ -17,7 +17,10 @@ from .notes import level, short
 from .table import MARK, figure
 
 Ending = Literal["cut", "time", "tokens"]
-_COLUMNS = (("ttft", "p50"), ("ttft", "p95"), ("tpot", "p50"), ("tpot", "p95"))
+_Columns = tuple[tuple[str, str], ...]
+_COLUMNS: _Columns = (("ttft", "p50"), ("ttft", "p95"), ("tpot", "p50"), ("tpot", "p95"))
+_WHOLE: _Columns = (("e2e", "p50"), ("e2e", "p95"))
+"""Those of answers that come whole: no first token was seen in any run."""
 
 _BOUGHT: dict[str, Callable[[Summary], float | None]] = {
     "per_device": lambda summary: summary.efficiency.tokens_per_device_s,
@@ -93,10 +96,12 @@ def _border(found: Greatest | None, rungs: Sequence[Rung], slo: str, unit: str, 
 
 
 def _table(runs: Sequence[Run], rungs: Sequence[Rung], words: Catalogue) -> Table:
+    shown = _shown(runs)
     scales = {
-        name: units.latency_scale(_stat(run, name, stat) for run in runs for other, stat in _COLUMNS if other == name)
-        for name, _ in _COLUMNS
+        name: units.latency_scale(_stat(run, name, stat) for run in runs for other, stat in shown if other == name)
+        for name, _ in shown
     }
+    made_of = _made_of(runs)
     opened = any(run.spec.load.is_open for run in runs)
     with_slo = runs[0].spec.slo is not None
     bought = [(name, of) for name, of in _BOUGHT.items() if any(of(run.summary) is not None for run in runs)]
@@ -104,8 +109,8 @@ def _table(runs: Sequence[Run], rungs: Sequence[Rung], words: Catalogue) -> Tabl
         Column(words.say("short.requests_per_s" if opened else "short.in_flight")),
         *([Column(words.say("short.came"))] if opened else []),
         Column("n", "right"),
-        *(Column(f"{words.say(f'short.{name}')} {stat}", "decimal", scales[name].symbol) for name, stat in _COLUMNS),
-        Column(words.say("short.tokens_all"), "decimal", words.say("screen.tokens_unit")),
+        *(Column(f"{words.say(f'short.{name}')} {stat}", "decimal", scales[name].symbol) for name, stat in shown),
+        Column(words.say("short.tokens_all"), "decimal", words.say(f"screen.{made_of}_unit")),
         *([Column(words.say("short.goodput"), "decimal", words.say("screen.requests_unit"))] if with_slo else []),
         *([Column("SLO", "left")] if with_slo else []),
         *(_bought_column(name, runs[0].spec.price.currency, words) for name, _ in bought),
@@ -116,13 +121,23 @@ def _table(runs: Sequence[Run], rungs: Sequence[Rung], words: Catalogue) -> Tabl
         row = [Cell(level(run), "!" if run.verdict == "inadmissible" else "")]
         row += [Cell(units.rate(_came_per_s(run)))] if opened else []
         row.append(Cell(units.count(run.summary.requests.ok)))
-        row += [figure(latency.get(name, Distribution()), stat, scales[name]) for name, stat in _COLUMNS]
-        row.append(Cell(units.rate(made.output_tokens_per_s)))
+        row += [figure(latency.get(name, Distribution()), stat, scales[name]) for name, stat in shown]
+        row.append(Cell(units.rate(made.output_tokens_per_s if made_of == "tokens" else made.requests_per_s)))
         if with_slo:
             row += [Cell(units.rate(made.goodput_requests_per_s)), Cell(_kept(rung, words))]
         row += [Cell(units.rate(of(run.summary))) for _, of in bought]
         rows.append(row)
     return Table(columns=columns, rows=rows, legend=list(_legend(runs, words)))
+
+
+def _shown(runs: Sequence[Run]) -> _Columns:
+    return _COLUMNS if any(_stat(run, "ttft", "p50") is not None for run in runs) else _WHOLE
+
+
+def _made_of(runs: Sequence[Run]) -> Literal["tokens", "requests"]:
+    """What the service is seen to make: tokens, or whole requests where no run counts any token."""
+    counted = any(run.summary.throughput.output_tokens_per_s is not None for run in runs)
+    return "tokens" if counted else "requests"
 
 
 def _bought_column(name: str, currency: str, words: Catalogue) -> Column:
@@ -138,7 +153,7 @@ def _came_per_s(run: Run) -> float | None:
 
 def _legend(runs: Sequence[Run], words: Catalogue) -> Sequence[str]:
     few = any(
-        stat in run.summary.latency_ms.get(name, Distribution()).marked for run in runs for name, stat in _COLUMNS
+        stat in run.summary.latency_ms.get(name, Distribution()).marked for run in runs for name, stat in _shown(runs)
     )
     refused = any(run.verdict == "inadmissible" for run in runs)
     return [
@@ -154,7 +169,7 @@ def _kept(rung: Rung, words: Catalogue) -> str:
 def _bars(runs: Sequence[Run], rungs: Sequence[Rung], words: Catalogue) -> Bars:
     """Throughput over the load: where the bars stop growing, the service is full."""
     return Bars(
-        title=words.say("screen.sweep.bars"),
+        title=words.say(f"screen.sweep.bars_{_made_of(runs)}"),
         rows=[
             Bar(label=level(run), value=rung.throughput, text=units.rate(rung.throughput), trouble=rung.met is False)
             for run, rung in zip(runs, rungs, strict=True)

@@ -8,7 +8,7 @@ from . import anthropic, chat, completions, custom, encoders, gemini, llamacpp, 
 from .ask import Ask
 from .dialect import Dialect, Key
 
-__all__ = ["DIALECTS", "Ask", "Dialect", "spoken"]
+__all__ = ["DIALECTS", "Ask", "Dialect", "generates", "spoken"]
 
 _BOTH, _ONE = ("ignore_eos", "min_tokens"), ("ignore_eos",)
 
@@ -67,6 +67,11 @@ DIALECTS: dict[str, Dialect] = {
         Dialect("rerank", "/rerank", encoders.rerank_body, encoders.reader, streams=False, generates=False),
     )
 }
+
+
+def generates(api: str) -> bool:
+    """Whether an answer of this API has output tokens; one not in the table (`auto`, a protocol's file) has."""
+    return api not in DIALECTS or DIALECTS[api].generates
 
 
 def spoken(api: str, protocol: dict[str, Any]) -> Dialect:

@@ -51,6 +51,10 @@ class Fixed(msgspec.Struct, frozen=True):
         return self.tokens, self.tokens
 
 
+NOTHING = Fixed(0)
+"""The length of what is not generated at all: no words name it."""
+
+
 class Uniform(msgspec.Struct, frozen=True):
     """Every whole number from `low` to `high`, both included, equally often."""
 

@@ -19,6 +19,7 @@ from ..core.spec import RECORDED, Spec
 from . import scenarios, traffic
 from .arrivals import pacer
 from .entry import Workload
+from .lengths import NOTHING
 from .prompts import Maker
 from .ruler import Ruler
 from .scenarios import Conversation, Kind
@@ -64,20 +65,21 @@ def calls(
     mix = mix or scenarios.kinds(spec.prompts)
     made_by = scenarios.makers(mix, spec.prompts, ruler, salt)
     check(spec, mix, made_by, context_tokens)
+    answered = scenarios.outputs_of(mix) != NOTHING
     if workload is not None:
         drawn = Otherwise(mix[0].inputs, mix[0].outputs, _random(spec, "input"), _random(spec, "output"))
         asked = traffic.asked(workload, made_by[0], drawn)
-        return islice(map(_single(body, opening), count(), due, asked), limit)
+        return islice(map(_single(body, opening, answered), count(), due, asked), limit)
     talked = scenarios.conversations(mix, made_by, lambda purpose: _random(spec, purpose))
     if any(kind.turns.bounds()[1] > 1 for kind in mix):
         _refuse_without_holes(body)
-    return islice(_conversing(body, opening, due, talked), limit)
+    return islice(_conversing(body, opening, due, talked, answered), limit)
 
 
-def _single(body: Body, opening: bytes) -> Callable[[int, int | None, Asked], Call]:
+def _single(body: Body, opening: bytes, answered: bool) -> Callable[[int, int | None, Asked], Call]:
     def call(seq: int, due_ns: int | None, one: Asked) -> Call:
         request = _request(opening, body(one.prompt, one.output_tokens, one.turns))
-        return Call(seq, request, due_ns, one.input_tokens, one.output_tokens)
+        return Call(seq, request, due_ns, one.input_tokens, one.output_tokens if answered else None)
 
     return call
 
@@ -87,7 +89,7 @@ def _request(opening: bytes, payload: bytes) -> bytes:
 
 
 def _conversing(
-    body: Body, opening: bytes, due: Iterator[int | None], talked: Iterator[Conversation]
+    body: Body, opening: bytes, due: Iterator[int | None], talked: Iterator[Conversation], answered: bool
 ) -> Iterator[Call]:
     seq = 0
     for number, (due_ns, talk) in enumerate(zip(due, talked, strict=False)):
@@ -98,7 +100,7 @@ def _conversing(
             _request(opening, payload),
             due_ns,
             first.input_tokens,
-            first.output_tokens,
+            first.output_tokens if answered else None,
             scenario=talk.scenario,
             conversation=str(number) if later else None,
             turn=0 if later else None,

@@ -222,6 +222,13 @@ def test_what_was_not_measured_is_a_dash_in_every_fact() -> None:
     assert "memory" not in told
 
 
+def test_an_encoder_has_no_fact_on_answers() -> None:
+    lengths = Lengths(input=Length(mean=20.0), asked_input=Length(mean=20.0), token_source={"none": 12})
+    told = facts(run_document(made(changed(lengths=lengths)), EN))
+    assert "output" not in told
+    assert told["input"] == "20 asked, 20 got"
+
+
 def test_the_generator_and_memory_say_what_they_saw() -> None:
     generator = Generator(verdict="fit", cpu_share=0.052, shared_reads_share=0.0004, achieved_over_asked=0.97)
     memory = Memory(server_rss_peak_bytes=2**30, device_used_peak_bytes=3 * 2**30, kv_used_peak_ratio=0.41)

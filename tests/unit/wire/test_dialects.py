@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nilometer.wire.dialects import DIALECTS
+from nilometer.wire.dialects import DIALECTS, generates
 
 
 def test_rows_stand_under_their_names() -> None:
@@ -46,3 +46,9 @@ def test_a_reader_that_was_fed_nothing_has_nothing(name: str, event_stream: bool
     assert (reader.tokens, reader.first_answer) == ([], None)
     answer = reader.close()
     assert (answer.complete, answer.choices, answer.fault, answer.token_source) == (False, 0, None, "none")
+
+
+def test_encoders_alone_generate_nothing() -> None:
+    assert {name for name in DIALECTS if not generates(name)} == {"embeddings", "rerank"}
+    assert generates("auto")
+    assert generates("x.toml")

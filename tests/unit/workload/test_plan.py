@@ -152,6 +152,15 @@ def test_more_than_the_context_holds_is_refused_at_once(made: Ruler) -> None:
     assert (refused.value.slug, refused.value.params) == ("context_too_short", {"asked": 80, "context": 79})
 
 
+def test_what_generates_nothing_is_asked_for_no_answer_and_needs_no_room_for_one(made: Ruler) -> None:
+    (kind,) = kinds(spec().prompts)
+    asked = plan.calls(
+        spec(), made, body=body, host="h", target="/", context_tokens=64, mix=[kind._replace(outputs=lengths.NOTHING)]
+    )
+    call = next(asked)
+    assert (call.asked_input, call.asked_output) == (64, None)
+
+
 def test_a_rare_length_out_of_bounds_does_not_stop_a_run(made: Ruler) -> None:
     # P(below 12) = P(z < ln(12/200)/0.8422) = 0.04 %, P(in + out above 4000) = 0.02 %
     plan.calls(spec(input_tokens="lognormal:200,800"), made, body=body, host="h", target="/", context_tokens=4000)

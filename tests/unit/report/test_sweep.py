@@ -1,0 +1,38 @@
+"""The screen of a sweep: what it shows of a service that streams tokens, and of one whose answers come whole."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from tests.unit.report.test_build import EN, SUMMARY, ZH, made
+
+from nilometer.core.run import Run
+from nilometer.core.summary import Distribution, Throughput
+from nilometer.report.document import Bars, Table
+from nilometer.report.sweep import sweep_document
+from nilometer.text.i18n import Catalogue
+
+
+def level(n: int, *, tokens: bool) -> Run:
+    summary = SUMMARY
+    if not tokens:
+        latency = {"ttft": Distribution(), "e2e": Distribution(n=100, p50=30.0, p95=40.0)}
+        whole = Throughput(requests_per_s=32.0 * n, input_tokens_per_s=640.0 * n)
+        summary = msgspec.structs.replace(SUMMARY, latency_ms=latency, throughput=whole)
+    return made(summary=summary, level=str(n))
+
+
+@pytest.mark.parametrize(("tokens", "columns"), [(True, ["TTFT p50", "TPOT p95"]), (False, ["E2E p50", "E2E p95"])])
+@pytest.mark.parametrize("words", [EN, ZH], ids=["en", "zh"])
+def test_latencies_and_throughput_are_those_that_were_seen(tokens: bool, columns: list[str], words: Catalogue) -> None:
+    document = sweep_document([level(n, tokens=tokens) for n in (1, 2)], "g", words)
+    (table,) = (block for block in document.blocks if isinstance(block, Table))
+    (bars,) = (block for block in document.blocks if isinstance(block, Bars))
+    heads = [column.title for column in table.columns]
+    assert set(columns) <= set(heads)
+    assert ("TTFT p50" in heads) is tokens
+    unit = words.say("screen.tokens_unit" if tokens else "screen.requests_unit")
+    assert unit in bars.title
+    assert [column.unit for column in table.columns if column.title == words.say("short.tokens_all")] == [unit]
+    if not tokens:
+        assert [bar.text for bar in bars.rows] == [row[-1].text for row in table.rows] == ["32.0", "64.0"]
