@@ -123,9 +123,11 @@ def sample_command(
     """A small set of the requests of FILE with its proportions. Exit 4 where a margin is more than 0.05 (KS) off."""
     from msgspec.structs import replace
 
+    from nilometer.sources.workload_file import refuse_taken
     from nilometer.workload.sample import Gatherer, chains, choose, distances, representative
 
     reading, measure, gatherer = _open(file, format_name, map_text), _measure(), Gatherer()
+    refuse_taken(output, (file, reading.path))
     for batch in _watched(reading, session):
         measure.add(batch)
         gatherer.add(batch)
@@ -159,8 +161,10 @@ def make_command(
 ) -> None:
     """All requests of FILE as a workload."""
     from nilometer.sources.sorting import by_time
+    from nilometer.sources.workload_file import refuse_taken
 
     reading, measure = _open(file, format_name, map_text), _measure()
+    refuse_taken(output, (file, reading.path))
     for batch in _watched(reading, session):
         measure.add(batch)
     _check_rows(reading, session, skip_bad)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import os
 import tomllib
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -31,10 +32,33 @@ def data_path(path: Path) -> Path:
     return path.with_suffix(".jsonl")
 
 
+def refuse_taken(path: Path, sources: Iterable[Path]) -> None:
+    """Refuse, before anything is written, to write a workload over what is none of its own.
+
+    SpecError `workload_over_source` where a file of it is one of `sources`, by whatever name; `workload_taken` where
+    one is there that is not of the workload to be replaced.
+    """
+    data = data_path(path)
+    sources = list(sources)
+    for place in (data, path):
+        if place.exists() and any(source.exists() and place.samefile(source) for source in sources):
+            raise SpecError("workload_over_source", file=str(place))
+    for place, own in ((path, _stated), (data, read_head)):
+        if place.exists() and not _is_of(data, path, own):
+            raise SpecError("workload_taken", file=str(place))
+
+
+def _is_of(data: Path, path: Path, read: Callable[[Path], Head]) -> bool:
+    try:
+        return read(path).data == data.name
+    except DataError:
+        return False
+
+
 def write_workload(path: Path, rows: Iterable[Row], **facts: Any) -> Head:
     """Write both files; `facts` are the fields of the Head that the rows do not give. Refuses `file_unwritable`."""
     data = data_path(path)
-    parts = [data.with_name(data.name + ".part"), path.with_name(path.name + ".part")]
+    parts = [place.with_name(f"{place.name}.{os.getpid()}.part") for place in (data, path)]
     try:
         with parts[0].open("wb") as file:
             digest, number = encoded(file.write, rows)
@@ -79,6 +103,22 @@ def _plain(head: Head) -> dict[str, Any]:
 
 def read_head(path: Path) -> Head:
     """What the file says of itself, its data file checked against it. Refuses `file_unreadable`, `workload_wrong`."""
+    head = _stated(path)
+    digest = hashlib.sha256()
+    data = path.with_name(head.data)
+    try:
+        with data.open("rb") as file:
+            while block := file.read(1 << 20):
+                digest.update(block)
+    except OSError as fault:
+        raise DataError("file_unreadable", file=str(data), detail=fault.strerror or str(fault)) from None
+    if digest.hexdigest() != head.sha256:
+        raise DataError("workload_changed", file=str(data))
+    return head
+
+
+def _stated(path: Path) -> Head:
+    """What the file says of itself, its data file unseen."""
     try:
         head = msgspec.convert(tomllib.loads(path.read_text("utf-8")), Head)
     except OSError as fault:
@@ -91,16 +131,6 @@ def read_head(path: Path) -> Head:
         raise DataError("workload_wrong", file=str(path), detail=f"data = {head.data[:80]!r}")
     if head.block_tokens is not None and head.block_tokens < 1:
         raise DataError("workload_wrong", file=str(path), detail=f"block_tokens = {head.block_tokens}")
-    digest = hashlib.sha256()
-    data = path.with_name(head.data)
-    try:
-        with data.open("rb") as file:
-            while block := file.read(1 << 20):
-                digest.update(block)
-    except OSError as fault:
-        raise DataError("file_unreadable", file=str(data), detail=fault.strerror or str(fault)) from None
-    if digest.hexdigest() != head.sha256:
-        raise DataError("workload_changed", file=str(data))
     return head
 
 
