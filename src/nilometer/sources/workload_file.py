@@ -15,7 +15,7 @@ import msgspec
 import tomli_w
 
 from nilometer.core.errors import DataError, SpecError
-from nilometer.workload.entry import NS_PER_S, Entry, Head, Row, Workload
+from nilometer.workload.entry import NS_PER_S, Entry, Head, Row, Workload, in_order
 
 from .lines import Stream
 from .row import FAULTS, Broken, Got, blocks, broken, length
@@ -135,7 +135,7 @@ def _stated(path: Path) -> Head:
 
 
 def read_workload(path: Path) -> Workload:
-    """The whole file as a value, in the order of its rows. Refuses as `read_head` does, and broken rows by line.
+    """The whole file as a value, its rows in order of time. Refuses as `read_head` does, and broken rows by line.
 
     A row of lengths and an offset takes 192 bytes of memory (measured), one of text also its text: the rows are asked
     again and again, so they stay. Of a trace of 27 million rows that is 5 GB; take a sample of it.
@@ -154,7 +154,7 @@ def read_workload(path: Path) -> Workload:
         rows.append(row)
     if len(rows) != head.rows:
         raise DataError("workload_wrong", file=str(path), detail=f"rows = {head.rows}, {len(rows)} in {head.data}")
-    return Workload(head, tuple(rows))
+    return Workload(head, tuple(in_order(rows, lambda row: row.offset_s)))
 
 
 def entry(row: Row, line: int) -> Entry:

@@ -77,8 +77,7 @@ def recorded_s(workload: Workload, speed: float) -> tuple[float, ...]:
     known = [row.offset_s for row in workload.rows if row.offset_s is not None]
     if len(known) < len(workload.rows):
         raise SpecError("replay_without_stamps", file=workload.head.name)
-    first = min(known)
-    return tuple((offset - first) / speed for offset in sorted(known))
+    return tuple((offset - known[0]) / speed for offset in known)
 
 
 def lengths_of(workload: Workload, otherwise: tuple[Distribution, Distribution]) -> tuple[Distribution, Distribution]:
