@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -123,9 +123,13 @@ def sample_command(
     """A small set of the requests of FILE with its proportions. Exit 4 where a margin is more than 0.05 (KS) off."""
     from msgspec.structs import replace
 
+    from nilometer.sources.making import least_ns
+    from nilometer.sources.sorting import in_time
+    from nilometer.sources.workload_file import refuse_taken
     from nilometer.workload.sample import Gatherer, chains, choose, distances, representative
 
     reading, measure, gatherer = _open(file, format_name, map_text), _measure(), Gatherer()
+    refuse_taken(output, (file, reading.path))
     for batch in _watched(reading, session):
         measure.add(batch)
         gatherer.add(batch)
@@ -137,8 +141,7 @@ def sample_command(
     ks = distances(pool, measure.margins(), chosen, ids, block_tokens)
     rows = [replace(entry, hash_ids=blocks) for entry, blocks in zip(entries, ids, strict=True)]
     facts = {"ks": ks, "representative": representative(ks), "seed": seed}
-    first_ns = min((entry.at_ns for entry in entries if entry.at_ns is not None), default=None)
-    head = _write(reading, output, text, iter(sorted(rows, key=_at)), first_ns, facts)
+    head = _write(reading, output, text, in_time(rows), least_ns(rows), facts)
     _tell(session, reading, head, output)
     if not head.representative:
         sys.exit(4)
@@ -159,8 +162,10 @@ def make_command(
 ) -> None:
     """All requests of FILE as a workload."""
     from nilometer.sources.sorting import by_time
+    from nilometer.sources.workload_file import refuse_taken
 
     reading, measure = _open(file, format_name, map_text), _measure()
+    refuse_taken(output, (file, reading.path))
     for batch in _watched(reading, session):
         measure.add(batch)
     _check_rows(reading, session, skip_bad)
@@ -220,10 +225,6 @@ def _check_rows(reading: Reading, session: Session | None = None, skip_bad: bool
         raise DataError("nothing_usable", file=str(reading.path), n=reading.records)
 
 
-def _at(entry: Entry) -> int:
-    return entry.at_ns or 0
-
-
 def _entries(reading: Reading, rows: Pool) -> list[Entry]:
     """The chosen rows whole. What their columns do not hold is read from the file again."""
     from nilometer.workload.entry import Batch
@@ -249,25 +250,15 @@ def _write(
     reading: Reading,
     output: Path,
     text: Text,
-    entries: Iterator[Entry],
+    entries: Iterable[Entry],
     first_ns: int | None,
     facts: Mapping[str, Any],
 ) -> Head:
+    from nilometer.sources.making import made
     from nilometer.sources.workload_file import write_workload
-    from nilometer.workload.privacy import rows
 
-    return write_workload(
-        output,
-        map(rows(text, first_ns), entries),
-        text=text,
-        source_format=reading.format.name,
-        block_tokens=reading.format.block_tokens,
-        source_rows=reading.usable,
-        source_stamps=reading.format.unit if first_ns is not None else None,
-        source_skipped=dict(reading.skipped),
-        source_unread=reading.problem_count,
-        **facts,
-    )
+    rows, told = made(reading, text, entries, first_ns)
+    return write_workload(output, rows, **told, **facts)
 
 
 def _tell(session: Session, reading: Reading, head: Head, output: Path) -> None:

@@ -4,14 +4,14 @@ merged; in memory is one batch, and after that a block of each."""
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from heapq import merge
 from pathlib import Path
 from tempfile import TemporaryFile
 
 import msgspec
 
-from nilometer.workload.entry import Batch, Entry
+from nilometer.workload.entry import Batch, Entry, in_order
 
 BLOCK_BYTES = 1 << 16
 
@@ -40,6 +40,11 @@ def by_time(batches: Iterable[Batch], folder: Path) -> Iterator[Entry]:
             stretches.append(blocks)
         file.flush()
         yield from merge(*(_read(file.fileno(), blocks) for blocks in stretches), key=_at)
+
+
+def in_time(entries: Sequence[Entry]) -> Sequence[Entry]:
+    """The same of requests that are held anyway; those whose stamps do not go back stay as they are."""
+    return in_order(entries, lambda entry: entry.at_ns)
 
 
 def _read(file: int, blocks: Iterable[tuple[int, int]]) -> Iterator[Entry]:

@@ -7,10 +7,11 @@ from pathlib import Path
 
 from nilometer.core.errors import DataError
 from nilometer.workload.entry import Entry, Head, Workload, is_prompt
-from nilometer.workload.privacy import rows as rows_of
 
+from .making import least_ns, made
 from .reading import Reading
 from .sniff import sniff
+from .sorting import in_time
 from .workload_file import FORMAT, encoded, read_workload
 
 _STRUCTURED = (".csv", ".json", ".jsonl", ".gz", ".zst")
@@ -31,20 +32,10 @@ def read_asked(path: Path) -> Workload:
     silent = next((entry.line for entry in entries if not is_prompt(entry.parts)), None)
     if silent is not None:
         raise DataError("prompts_without_text", file=str(path), line=silent)
-    first_ns = min((entry.at_ns for entry in entries if entry.at_ns is not None), default=None)
-    rows = tuple(map(rows_of("kept", first_ns), entries))
+    made_of, facts = made(reading, "kept", in_time(entries), least_ns(entries))
+    rows = tuple(made_of)
     digest, number = encoded(len, rows)
-    head = Head(
-        nilometer_workload=FORMAT,
-        name=path.stem,
-        data=path.name,
-        sha256=digest,
-        source_format=reading.format.name,
-        rows=number,
-        text="kept",
-        source_skipped=dict(reading.skipped),
-        block_tokens=reading.format.block_tokens,
-    )
+    head = Head(nilometer_workload=FORMAT, name=path.stem, data=path.name, sha256=digest, rows=number, **facts)
     return Workload(head, rows)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import os
 import tomllib
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -14,7 +15,7 @@ import msgspec
 import tomli_w
 
 from nilometer.core.errors import DataError, SpecError
-from nilometer.workload.entry import NS_PER_S, Entry, Head, Row, Workload
+from nilometer.workload.entry import NS_PER_S, Entry, Head, Row, Workload, in_order
 
 from .lines import Stream
 from .row import FAULTS, Broken, Got, blocks, broken, length
@@ -31,10 +32,33 @@ def data_path(path: Path) -> Path:
     return path.with_suffix(".jsonl")
 
 
+def refuse_taken(path: Path, sources: Iterable[Path]) -> None:
+    """Refuse, before anything is written, to write a workload over what is none of its own.
+
+    SpecError `workload_over_source` where a file of it is one of `sources`, by whatever name; `workload_taken` where
+    one is there that is not of the workload to be replaced.
+    """
+    data = data_path(path)
+    sources = list(sources)
+    for place in (data, path):
+        if place.exists() and any(source.exists() and place.samefile(source) for source in sources):
+            raise SpecError("workload_over_source", file=str(place))
+    for place, own in ((path, _stated), (data, read_head)):
+        if place.exists() and not _is_of(data, path, own):
+            raise SpecError("workload_taken", file=str(place))
+
+
+def _is_of(data: Path, path: Path, read: Callable[[Path], Head]) -> bool:
+    try:
+        return read(path).data == data.name
+    except DataError:
+        return False
+
+
 def write_workload(path: Path, rows: Iterable[Row], **facts: Any) -> Head:
     """Write both files; `facts` are the fields of the Head that the rows do not give. Refuses `file_unwritable`."""
     data = data_path(path)
-    parts = [data.with_name(data.name + ".part"), path.with_name(path.name + ".part")]
+    parts = [place.with_name(f"{place.name}.{os.getpid()}.part") for place in (data, path)]
     try:
         with parts[0].open("wb") as file:
             digest, number = encoded(file.write, rows)
@@ -79,18 +103,7 @@ def _plain(head: Head) -> dict[str, Any]:
 
 def read_head(path: Path) -> Head:
     """What the file says of itself, its data file checked against it. Refuses `file_unreadable`, `workload_wrong`."""
-    try:
-        head = msgspec.convert(tomllib.loads(path.read_text("utf-8")), Head)
-    except OSError as fault:
-        raise DataError("file_unreadable", file=str(path), detail=fault.strerror or str(fault)) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, msgspec.ValidationError) as fault:
-        raise DataError("workload_wrong", file=str(path), detail=str(fault)[:200]) from None
-    if head.nilometer_workload != FORMAT:
-        raise DataError("workload_newer", file=str(path), found=head.nilometer_workload, known=FORMAT)
-    if Path(head.data).name != head.data or head.data in (".", "..", ""):
-        raise DataError("workload_wrong", file=str(path), detail=f"data = {head.data[:80]!r}")
-    if head.block_tokens is not None and head.block_tokens < 1:
-        raise DataError("workload_wrong", file=str(path), detail=f"block_tokens = {head.block_tokens}")
+    head = _stated(path)
     digest = hashlib.sha256()
     data = path.with_name(head.data)
     try:
@@ -104,8 +117,25 @@ def read_head(path: Path) -> Head:
     return head
 
 
+def _stated(path: Path) -> Head:
+    """What the file says of itself, its data file unseen."""
+    try:
+        head = msgspec.convert(tomllib.loads(path.read_text("utf-8")), Head)
+    except OSError as fault:
+        raise DataError("file_unreadable", file=str(path), detail=fault.strerror or str(fault)) from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, msgspec.ValidationError) as fault:
+        raise DataError("workload_wrong", file=str(path), detail=str(fault)[:200]) from None
+    if head.nilometer_workload != FORMAT:
+        raise DataError("workload_newer", file=str(path), found=head.nilometer_workload, known=FORMAT)
+    if Path(head.data).name != head.data or head.data in (".", "..", ""):
+        raise DataError("workload_wrong", file=str(path), detail=f"data = {head.data[:80]!r}")
+    if head.block_tokens is not None and head.block_tokens < 1:
+        raise DataError("workload_wrong", file=str(path), detail=f"block_tokens = {head.block_tokens}")
+    return head
+
+
 def read_workload(path: Path) -> Workload:
-    """The whole file as a value, in the order of its rows. Refuses as `read_head` does, and broken rows by line.
+    """The whole file as a value, its rows in order of time. Refuses as `read_head` does, and broken rows by line.
 
     A row of lengths and an offset takes 192 bytes of memory (measured), one of text also its text: the rows are asked
     again and again, so they stay. Of a trace of 27 million rows that is 5 GB; take a sample of it.
@@ -124,7 +154,7 @@ def read_workload(path: Path) -> Workload:
         rows.append(row)
     if len(rows) != head.rows:
         raise DataError("workload_wrong", file=str(path), detail=f"rows = {head.rows}, {len(rows)} in {head.data}")
-    return Workload(head, tuple(rows))
+    return Workload(head, tuple(in_order(rows, lambda row: row.offset_s)))
 
 
 def entry(row: Row, line: int) -> Entry:

@@ -5,14 +5,16 @@ A Batch holds at most `ROWS` requests, so that a trace of any length goes throug
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
 Ints = npt.NDArray[np.int64]
+T = TypeVar("T")
 
 ROWS = 65_536
 """The most rows of a batch."""
@@ -168,7 +170,7 @@ class Head(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid
 
 
 class Workload(NamedTuple):
-    """A workload file, read and checked."""
+    """A workload file, read and checked; its rows in the order of their offsets."""
 
     head: Head
     rows: tuple[Row, ...]
@@ -177,3 +179,11 @@ class Workload(NamedTuple):
     def hash(self) -> str:
         """What tells two workloads apart in a run's condition."""
         return self.head.sha256
+
+
+def in_order(given: Sequence[T], at: Callable[[T], float | None]) -> Sequence[T]:
+    """The same where their stamps do not go back; else by stamp, those without one first, like ones as they came."""
+    known = (stamp for stamp in map(at, given) if stamp is not None)
+    if all(one <= other for one, other in pairwise(known)):
+        return given
+    return sorted(given, key=lambda each: at(each) or 0)

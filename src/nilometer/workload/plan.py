@@ -147,7 +147,7 @@ def check(spec: Spec, mix: Sequence[Kind], made_by: Sequence[Maker], context_tok
 
     SpecError `input_too_short`: shorter than the shortest prompt that can be made, chat template and common prefix
     included (those of a workload are sent as short as they can be made); `context_too_short`: what a conversation has
-    come to at its end, or a single input and output, does not fit the model's context.
+    come to at its end, or a single input and output, does not fit the model's context; of a workload, each row's own.
     """
     for kind, maker in zip(mix, made_by, strict=True):
         random = Random(0)  # noqa: S311 - a sample, not a secret
@@ -155,10 +155,10 @@ def check(spec: Spec, mix: Sequence[Kind], made_by: Sequence[Maker], context_tok
         short = [talk[0][0] for talk in talks if talk[0][0] < maker.least]
         if len(short) > _TOO_MANY * _TRIED and spec.prompts.workload is None:
             raise SpecError("input_too_short", asked=min(short), least=maker.least)
-        _refuse_too_long([sum(map(sum, talk)) for talk in talks], context_tokens)
+        _refuse_too_long(kind.totals or [sum(map(sum, talk)) for talk in talks], context_tokens)
 
 
-def _refuse_too_long(totals: list[int], context_tokens: int | None) -> None:
+def _refuse_too_long(totals: Sequence[int], context_tokens: int | None) -> None:
     long = [] if context_tokens is None else [total for total in totals if total > context_tokens]
     if len(long) > _TOO_MANY * len(totals):
         raise SpecError("context_too_short", asked=max(long), context=context_tokens)

@@ -33,6 +33,8 @@ class Kind(NamedTuple):
     think_mean_s: float
     shared_tokens: int
     shared_share: float
+    totals: Sequence[int] = ()
+    """Tokens of each request, in and out, where they are given together and not drawn apart."""
 
     @property
     def requests(self) -> float:
@@ -91,11 +93,13 @@ def _kind(prompts: Prompts, place: int | None, read: Read) -> Kind:
     )
 
 
-def of_rows(mix: Sequence[Kind], inputs: Distribution, outputs: Distribution) -> tuple[Kind, ...]:
+def of_rows(
+    mix: Sequence[Kind], inputs: Distribution, outputs: Distribution, totals: Sequence[int] = ()
+) -> tuple[Kind, ...]:
     """The kind that the rows of a workload are, with their lengths; slug `scenarios_with_workload` beside a mix."""
     if len(mix) > 1 or mix[0].name is not None or mix[0].turns.bounds()[1] > 1:
         raise SpecError("scenarios_with_workload")
-    return (mix[0]._replace(inputs=inputs, outputs=outputs, turns=Fixed(1)),)
+    return (mix[0]._replace(inputs=inputs, outputs=outputs, turns=Fixed(1), totals=totals),)
 
 
 def inputs_of(mix: Sequence[Kind]) -> Distribution:

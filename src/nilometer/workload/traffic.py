@@ -77,8 +77,7 @@ def recorded_s(workload: Workload, speed: float) -> tuple[float, ...]:
     known = [row.offset_s for row in workload.rows if row.offset_s is not None]
     if len(known) < len(workload.rows):
         raise SpecError("replay_without_stamps", file=workload.head.name)
-    first = min(known)
-    return tuple((offset - first) / speed for offset in sorted(known))
+    return tuple((offset - known[0]) / speed for offset in known)
 
 
 def lengths_of(workload: Workload, otherwise: tuple[Distribution, Distribution]) -> tuple[Distribution, Distribution]:
@@ -91,3 +90,13 @@ def lengths_of(workload: Workload, otherwise: tuple[Distribution, Distribution])
         Empirical(tuple(values)) if values else other for values, other in zip(found, otherwise, strict=True)
     )
     return inputs, outputs
+
+
+def totals_of(workload: Workload, inputs: Distribution, outputs: Distribution) -> list[int]:
+    """Tokens of each row, in and out together; lengths that it does not state are drawn."""
+    random = Random(0)  # noqa: S311 - a sample, not a secret
+    return [
+        (inputs.sample(random) if row.input_tokens is None else row.input_tokens)
+        + (outputs.sample(random) if row.output_tokens is None else row.output_tokens)
+        for row in workload.rows
+    ]

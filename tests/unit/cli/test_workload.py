@@ -224,3 +224,60 @@ def test_rows_without_a_stamp_do_not_move_the_others(tmp_path: Path) -> None:
         found = read_workload(tmp_path / "out.toml")
         assert sorted((row.offset_s for row in found.rows), key=str) == [0.0, None, None]
         assert (found.head.source_stamps, found.head.source_rows) == ("ms", 3)
+
+
+def _holds(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def _refused(folder: Path, slug: str, *arguments: object) -> None:
+    """In one line, with nothing written."""
+    before = _holds(folder)
+    refused = call(*arguments, "--lang", "en")
+    assert (refused.exit_code, refused.stderr.count("\n")) == (2, 1), refused.output
+    assert f"({slug})" in refused.stderr
+    assert _holds(folder) == before
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Path:
+    """A workload, and beside it a source that is also known by another name."""
+    told("make", write(tmp_path, "burstgpt"), "-o", tmp_path / "own.toml")
+    (tmp_path / "prod.jsonl").write_text('{"prompt": "mine"}\n')
+    (tmp_path / "linked.jsonl").symlink_to("prod.jsonl")
+    return tmp_path
+
+
+@pytest.mark.parametrize("command", ["sample", "make"])
+@pytest.mark.parametrize(
+    ("name", "output"),
+    [
+        ("prod.jsonl", "prod.toml"),
+        ("prod.jsonl", "linked.toml"),
+        ("linked.jsonl", "prod.toml"),
+        ("own.toml", "own.toml"),
+    ],
+)
+def test_a_source_is_never_written_over(command: str, name: str, output: str, own: Path) -> None:
+    _refused(own, "workload_over_source", command, own / name, "-o", own / output)
+
+
+@pytest.mark.parametrize("command", ["sample", "make"])
+def test_only_a_workload_is_replaced(command: str, own: Path) -> None:
+    source = write(own, "text")
+    (own / "spec.toml").write_text('target = "http://127.0.0.1:1"\n')
+    _refused(own, "workload_taken", command, source, "-o", own / "prod.toml")
+    _refused(own, "workload_taken", command, source, "-o", own / "spec.toml")
+    assert call(command, source, "-o", own / "own.toml").exit_code in (0, 4)
+    (own / "own.jsonl").write_text("mine now\n")
+    _refused(own, "workload_taken", command, source, "-o", own / "own.toml")
+    (own / "own.jsonl").unlink()
+    assert call(command, source, "-o", own / "own.toml").exit_code in (0, 4)
+    (own / "own.toml").rename(own / "prod.toml")
+    _refused(own, "workload_taken", command, source, "-o", own / "prod.toml")
+
+
+def test_a_part_of_another_file_stays(own: Path) -> None:
+    (own / "new.jsonl.part").write_text("mine")
+    told("make", own / "linked.jsonl", "-o", own / "new.toml")
+    assert (own / "new.jsonl.part").read_text() == "mine"

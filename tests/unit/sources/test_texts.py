@@ -38,6 +38,22 @@ def test_a_source_is_asked_as_the_workload_that_is_made_of_it(name: str, tmp_pat
     assert len(straight.rows) == len(EXAMPLES[name].rows)
 
 
+@pytest.mark.parametrize("stamps_ms", [(5000, 1000, 3000, 1000), (None, 5000, 1000, None, 3000), (1000, None, 3000)])
+def test_a_source_out_of_order_is_asked_in_order_of_time(stamps_ms: tuple[int | None, ...], tmp_path: Path) -> None:
+    """Each text at its own moment, as in the workload made of it."""
+    rows = [{"type": "single_turn", "text": f"at {at}", "timestamp": at} for at in stamps_ms]
+    source, made = tmp_path / "x.jsonl", tmp_path / "made.toml"
+    source.write_text("".join(json.dumps({k: v for k, v in row.items() if v is not None}) + "\n" for row in rows))
+    done = CliRunner().invoke(nilo, ["workload", "make", str(source), "-o", str(made), "--keep-text"])
+    assert done.exit_code == 0, done.output
+    straight, by_file = read_asked(source), read_asked(made)
+    assert (straight.rows, straight.hash) == (by_file.rows, by_file.hash)
+    known = [row for row in straight.rows if row.offset_s is not None]
+    assert [row.parts[0].text for row in known] == [f"at {round(1000 + 1000 * (row.offset_s or 0))}" for row in known]
+    assert known == sorted(known, key=lambda row: row.offset_s or 0)
+    assert known[0].offset_s == 0
+
+
 @pytest.mark.parametrize("name", ["prompts", "prompts.md", "prompts.txt"])
 @pytest.mark.parametrize("first", ["What feeds a weir?", "Lock, weir, sluice: which is oldest?"])
 def test_a_plain_file_is_a_prompt_a_line(name: str, first: str, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 from nilometer.core.errors import NiloError
 from nilometer.sources.workload_file import read_head, read_workload, write_workload
 from nilometer.workload.entry import Part, Row
+from nilometer.workload.traffic import recorded_s
 
 ROWS = [
     Row(offset_s=0.0, input_tokens=3, output_tokens=4, parts=(Part("user", "你好 \n x"),), session="s"),
@@ -32,6 +33,15 @@ def test_it_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert found.hash == found.head.sha256
     assert len(found.hash) == 64
     assert sorted(path.name for path in tmp_path.iterdir()) == ["mix.jsonl", "mix.toml"]
+
+
+def test_rows_out_of_order_are_read_in_order_of_time(tmp_path: Path) -> None:
+    at = [7.0, 5.0, 9.5, 5.0]
+    rows = [Row(offset_s=offset, input_tokens=number) for number, offset in enumerate(at)]
+    write_workload(tmp_path / "mix.toml", rows, **FACTS)
+    found = read_workload(tmp_path / "mix.toml")
+    assert [(row.offset_s, row.input_tokens) for row in found.rows] == [(5.0, 1), (5.0, 3), (7.0, 0), (9.5, 2)]
+    assert recorded_s(found, 1.0) == (0.0, 0.0, 2.0, 4.5)
 
 
 def test_the_same_rows_have_the_same_hash(tmp_path: Path) -> None:

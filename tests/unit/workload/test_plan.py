@@ -5,6 +5,7 @@ from itertools import islice
 import msgspec
 import pytest
 from tests.unit.workload import toy
+from tests.unit.workload.test_traffic import workload
 from tests.unit.workload.toy import Counting
 
 from nilometer import __version__
@@ -12,8 +13,11 @@ from nilometer.core.errors import SpecError
 from nilometer.core.record import Call
 from nilometer.core.spec import Load, Prompts, Spec
 from nilometer.workload import lengths, plan, ruler
+from nilometer.workload.entry import Row
+from nilometer.workload.lengths import Fixed
 from nilometer.workload.ruler import CHEAP, Ruler
-from nilometer.workload.scenarios import kinds
+from nilometer.workload.scenarios import kinds, of_rows
+from nilometer.workload.traffic import lengths_of, totals_of
 
 COUNT = Counting(toy.pieces, template=11)
 
@@ -203,3 +207,28 @@ def test_unknown_arrivals_are_refused_before_a_call_is_taken(made: Ruler) -> Non
 
 def test_a_protocol_may_ask_by_another_method() -> None:
     assert plan.head(host="h", target="/x", method="PUT").startswith(b"PUT /x HTTP/1.1\r\n")
+
+
+ALTERNATING = ((3900, 20), (20, 3900))
+TOGETHER = ((3900, 3900), (20, 20))
+
+
+@pytest.mark.parametrize(("pairs", "fits"), [(ALTERNATING, True), (TOGETHER, False)])
+def test_the_rows_of_a_workload_must_fit_the_context_each_as_it_is(
+    made: Ruler, pairs: tuple[tuple[int, int], ...], fits: bool
+) -> None:
+    """Drawn apart, input and output would come to 7,800 tokens in a quarter of either."""
+    asked = workload(*(Row(input_tokens=into, output_tokens=out) for into, out in pairs * 100))
+    lengths = lengths_of(asked, (Fixed(1), Fixed(1)))
+    mix = of_rows(kinds(spec().prompts), *lengths, totals_of(asked, *lengths))
+
+    def planned() -> object:
+        return plan.calls(spec(workload="w.toml"), made, body=body, host="h", target="/", mix=mix, context_tokens=4096,
+                          workload=asked)  # fmt: skip
+
+    if fits:
+        planned()
+    else:
+        with pytest.raises(SpecError) as refused:
+            planned()
+        assert (refused.value.slug, refused.value.params) == ("context_too_short", {"asked": 7800, "context": 4096})

@@ -85,7 +85,7 @@ def common(one: str, other: str) -> str:
 
 
 def test_recorded_times_count_from_the_first_and_end_with_the_rows() -> None:
-    made = workload(Row(offset_s=7.0), Row(offset_s=5.0), Row(offset_s=5.0), Row(offset_s=9.5))
+    made = workload(Row(offset_s=5.0), Row(offset_s=5.0), Row(offset_s=7.0), Row(offset_s=9.5))
     assert list(recorded(made, 1.0)) == [0, 0, 2 * S, 4.5 * S]
     assert recorded_s(made, 2.0) == (0.0, 0.0, 1.0, 2.25)
 
