@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
+import msgspec
+
 from nilometer.core.clock import NS_PER_S
+from nilometer.core.record import Call
 from nilometer.core.spec import Limit, Load, Spec, Timeouts
 from nilometer.load.order import Limits, Order
 from nilometer.metrics.cost import spent
@@ -44,7 +47,10 @@ class Share(NamedTuple):
 
 
 def orders(spec: Spec, way: Way, shares: list[Share], *, keep_text: bool) -> list[Order]:
-    """One Order a worker; the concurrency and a count of requests are split as evenly as they go."""
+    """One Order a worker; a closed loop's concurrency and count of requests are split as evenly as they go.
+
+    The count of an open loop is in its calls: see `counted`.
+    """
     load, n = spec.load, len(shares)
     return [
         Order(
@@ -58,7 +64,7 @@ def orders(spec: Spec, way: Way, shares: list[Share], *, keep_text: bool) -> lis
             ramp_ns=_ns(ramp_s(spec, way.mean_e2e_s)),
             warmup_ns=_ns(load.warmup_s),
             duration_ns=None if load.requests is not None else _ns(load.duration_s),
-            requests=None if load.requests is None else part(load.requests, n, i),
+            requests=None if load.requests is None or load.is_open else part(load.requests, n, i),
             drain_ns=_ns(load.drain_s),
             limits=limits(spec.timeouts),
             insecure=spec.http.insecure,
@@ -69,6 +75,28 @@ def orders(spec: Spec, way: Way, shares: list[Share], *, keep_text: bool) -> lis
         )
         for i, share in enumerate(shares)
     ]
+
+
+def counted(load: Load, calls: Iterator[Call]) -> Iterator[Call]:
+    """The calls of a load; those of an open loop by count end with it, however many workers send them.
+
+    What is due after the warm-up counts, all turns of a conversation; the last one is cut where the count is full.
+    """
+    if load.requests is None or not load.is_open:
+        return calls
+    return _up_to(load.requests, _ns(load.warmup_s), calls)
+
+
+def _up_to(requests: int, warmup_ns: int, calls: Iterator[Call]) -> Iterator[Call]:
+    left = requests
+    for call in calls:
+        if (call.due_ns or 0) < warmup_ns:
+            yield call
+            continue
+        yield msgspec.structs.replace(call, later=call.later[: left - 1])
+        left -= 1 + len(call.later)
+        if left <= 0:
+            return
 
 
 def part(whole: int, n: int, i: int) -> int:
