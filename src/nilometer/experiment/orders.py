@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -47,11 +48,13 @@ class Share(NamedTuple):
 
 
 def orders(spec: Spec, way: Way, shares: list[Share], *, keep_text: bool) -> list[Order]:
-    """One Order a worker; a closed loop's concurrency and count of requests are split as evenly as they go.
+    """One Order a worker; a closed loop's concurrency is split as evenly as it goes, a count of requests like it.
 
     The count of an open loop is in its calls: see `counted`.
     """
     load, n = spec.load, len(shares)
+    lanes = None if load.concurrency is None else [part(load.concurrency, n, i) for i in range(n)]
+    requests = None if load.requests is None or lanes is None else alike(load.requests, lanes)
     return [
         Order(
             target=way.address,
@@ -60,11 +63,11 @@ def orders(spec: Spec, way: Way, shares: list[Share], *, keep_text: bool) -> lis
             journal=str(share.journal),
             counters=str(share.counters),
             worker=i,
-            lanes=None if load.concurrency is None else part(load.concurrency, n, i),
+            lanes=None if lanes is None else lanes[i],
             ramp_ns=_ns(ramp_s(spec, way.mean_e2e_s)),
             warmup_ns=_ns(load.warmup_s),
             duration_ns=None if load.requests is not None else _ns(load.duration_s),
-            requests=None if load.requests is None or load.is_open else part(load.requests, n, i),
+            requests=None if requests is None else requests[i],
             drain_ns=_ns(load.drain_s),
             limits=limits(spec.timeouts),
             insecure=spec.http.insecure,
@@ -102,6 +105,13 @@ def _up_to(requests: int, warmup_ns: int, calls: Iterator[Call]) -> Iterator[Cal
 def part(whole: int, n: int, i: int) -> int:
     """The i-th of n parts of a whole; parts differ by at most one and add up to it."""
     return whole // n + (1 if i < whole % n else 0)
+
+
+def alike(requests: int, lanes: Sequence[int]) -> list[int]:
+    """Requests for each worker: one, and of the rest so many to a lane, so that none is idle long before the others."""
+    rest, whole = requests - len(lanes), sum(lanes)
+    upto = [rest * so_far // whole for so_far in accumulate(lanes, initial=0)]
+    return [1 + after - before for before, after in pairwise(upto)]
 
 
 def limits(timeouts: Timeouts) -> Limits:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from nilometer.core.record import Call, FollowUp
 from nilometer.core.spec import Load, Price, Spec, Timeouts
-from nilometer.experiment.orders import Foretold, Share, counted, foretold, limits, orders, part, ramp_s
+from nilometer.experiment.orders import Foretold, Share, alike, counted, foretold, limits, orders, part, ramp_s
 
 
 class Way(NamedTuple):
@@ -41,10 +41,20 @@ def test_parts_add_up_and_differ_by_one_at_most(whole: int, n: int) -> None:
     assert max(parts) - min(parts) <= 1
 
 
+@given(st.integers(1, 64).flatmap(lambda n: st.tuples(st.just(n), st.integers(n, 999), st.integers(n, 9_999))))
+def test_a_count_is_shared_out_like_the_lanes(asked: tuple[int, int, int]) -> None:
+    n, concurrency, requests = asked
+    lanes = [part(concurrency, n, i) for i in range(n)]
+    counts = alike(requests, lanes)
+    assert sum(counts) == requests
+    assert min(counts) >= 1
+    assert all(abs(count - requests * of / concurrency) < 3 for count, of in zip(counts, lanes, strict=True))
+
+
 def test_concurrency_and_count_are_split_over_the_workers() -> None:
-    told = orders(spec_of(concurrency=5, requests=7), Way(), shares(2), keep_text=False)
+    told = orders(spec_of(concurrency=5, requests=402), Way(), shares(2), keep_text=False)
     assert [order.lanes for order in told] == [3, 2]
-    assert [order.requests for order in told] == [4, 3]
+    assert [order.requests for order in told] == [241, 161]
     assert [order.worker for order in told] == [0, 1]
     assert all(order.duration_ns is None for order in told)
 
