@@ -235,3 +235,19 @@ def test_two_workers_send_a_count_of_an_open_loop_on_its_times(tmp_path: Path) -
     assert (made.phases.stop_ns - made.phases.measured_ns) / 1e9 == pytest.approx(149 / 200, abs=0.05)
     assert not made.phases.interrupted
     assert not made.phases.cut_at_drain_limit
+
+
+def test_what_is_foretold_of_conversations_are_all_their_turns() -> None:
+    """Eight of four turns: 32 requests, in the mean of 1.5 turns of 20 + 5 before the 20 of their own, and 5 out."""
+    told: list[Any] = []
+
+    class Before(Meanwhile):
+        def before(self, spec: Spec, **foretold: Any) -> None:
+            told.append(foretold["amount"].tokens)
+
+    prompts = Prompts(input_tokens="20", output_tokens="5", turns="4")
+    load = Load(rate_per_s=20, arrivals="constant", warmup_s=0, duration_s=0.4)
+    with launched(Script(models=("m",), null=True)) as server:
+        spec = Spec(target=server.url, model="m", api="chat", probe=False, prompts=prompts, load=load)
+        measure(spec, (), runs=None, watch=Before(), stop=Stop())
+    assert told == [round(32 * (20 + 1.5 * 25 + 5))]

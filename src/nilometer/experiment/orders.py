@@ -143,9 +143,15 @@ def foretold(
     input_tokens: float,
     output_tokens: float,
     recorded_s: Sequence[float] | None = None,
+    *,
+    per_arrival: float = 1.0,
 ) -> Foretold | None:
-    """Tokens in and out that these tests will take, from the mean lengths; None while E2E is not known."""
-    requests = [_requests(spec, mean_e2e_s, recorded_s) for spec in tests]
+    """Tokens in and out that these tests will take, from the mean lengths; None while E2E is not known.
+
+    `per_arrival`: requests of what a rate starts. Each conversation of an open loop is foretold whole, also where its
+    last turns will be due after the load.
+    """
+    requests = [_requests(spec, mean_e2e_s, recorded_s, per_arrival) for spec in tests]
     known = [n for n in requests if n is not None]
     if not known or len(known) < len(requests):
         return None
@@ -155,13 +161,15 @@ def foretold(
     return Foretold(round(into + out), spent(price, into, out, length_s, price.devices))
 
 
-def _requests(spec: Spec, mean_e2e_s: float | None, recorded_s: Sequence[float] | None) -> float | None:
+def _requests(
+    spec: Spec, mean_e2e_s: float | None, recorded_s: Sequence[float] | None, per_arrival: float
+) -> float | None:
     load = spec.load
     stretch_s = load.warmup_s + (0.0 if load.requests is not None else load.duration_s)
     if recorded_s is not None:
         requests: float = bisect_left(recorded_s, stretch_s)
     elif load.is_open:
-        requests = _open_requests(load, stretch_s)
+        requests = _arrivals(load, stretch_s) * per_arrival
     elif mean_e2e_s:
         requests = (load.concurrency or 1) * stretch_s / mean_e2e_s
     elif load.warmup_s == 0 and load.requests is not None:
@@ -171,7 +179,7 @@ def _requests(spec: Spec, mean_e2e_s: float | None, recorded_s: Sequence[float] 
     return requests + (load.requests or 0)
 
 
-def _open_requests(load: Load, stretch_s: float) -> float:
+def _arrivals(load: Load, stretch_s: float) -> float:
     measured_s = stretch_s - load.warmup_s
     warm, measured = (arrivals.mean_rate_per_s(load.arrivals, load.rate_per_s, s) for s in (0.0, measured_s))
     return warm * load.warmup_s + measured * measured_s

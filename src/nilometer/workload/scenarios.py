@@ -112,6 +112,11 @@ def _mixed(mix: Sequence[Kind], parts: list[Distribution]) -> Distribution:
     return parts[0] if len(parts) == 1 else Mixture(tuple(parts), tuple(kind.requests for kind in mix))
 
 
+def requests_per_arrival(mix: Sequence[Kind]) -> float:
+    """Expected requests of a conversation. The rate of an open loop is one of conversations."""
+    return sum(kind.requests for kind in mix) / sum(kind.weight for kind in mix)
+
+
 def mean_prompt_tokens(mix: Sequence[Kind]) -> float:
     """Expected tokens of a whole prompt, history included: turn k of n repeats k - 1 questions and answers."""
     total = sum(kind.requests for kind in mix)

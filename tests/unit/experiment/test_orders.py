@@ -124,6 +124,17 @@ def test_tokens_foretold() -> None:
     assert foretold([closed], None, 100, 20) is None
 
 
+def test_a_rate_starts_conversations_and_all_their_turns_are_foretold() -> None:
+    """Four turns each: 2/s for 10 + 30 s are 320 requests; a count is one of requests, 80 of a warm-up before it."""
+    for load, requests in (
+        (Load(rate_per_s=2, warmup_s=10, duration_s=30), 320),
+        (Load(rate_per_s=2, warmup_s=10, requests=50), 130),
+        (Load(concurrency=4, warmup_s=0, requests=50), 50),
+    ):
+        amount = foretold([Spec(target="http://x", load=load)], None, 100, 20, per_arrival=4)
+        assert amount == Foretold(requests * 120)
+
+
 def tokens(spec: Spec, e2e_s: float | None, into: float, out: float) -> int | None:
     amount = foretold([spec], e2e_s, into, out)
     return None if amount is None else amount.tokens

@@ -104,6 +104,13 @@ def test_a_mixture_draws_its_parts_as_often_as_requests_come(made: Ruler) -> Non
     assert fmean(lengths) == pytest.approx(scenarios.outputs_of(scenarios.kinds(MIX)).mean(), rel=0.05)
 
 
+def test_requests_per_arrival_are_the_mean_number_of_turns() -> None:
+    """7 of 10 conversations have three turns, the others one; a load without a mix has those of its prompts."""
+    assert scenarios.requests_per_arrival(scenarios.kinds(MIX)) == pytest.approx((7 * 3 + 2 + 1) / 10)
+    assert scenarios.requests_per_arrival(scenarios.kinds(Prompts(turns="uniform:1,9"))) == 5
+    assert scenarios.requests_per_arrival(scenarios.kinds(Prompts())) == 1
+
+
 def test_two_scenarios_of_one_name_are_refused() -> None:
     with pytest.raises(SpecError) as caught:
         scenarios.kinds(Prompts(scenarios=(CHAT, CHAT)))
