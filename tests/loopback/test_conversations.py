@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -85,6 +85,15 @@ def test_in_an_open_loop_conversations_start_when_they_are_due(tmp_path: Path) -
     assert len(first) == 10
     assert [due - first[0] for due in first] == [50 * MS * i for i in range(10)]
     assert sum(record.turn == 1 for record in outcome.records) >= 7
+
+
+def test_a_load_as_long_as_its_calls_sends_all_their_turns(tmp_path: Path) -> None:
+    with Replay(answering) as server:
+        load = Load(rate_per_s=20, arrivals="constant", warmup_s=0)
+        supply = islice(talks({"turns": "3", "think_s": "0.25"}, load, server), 2)
+        outcome = drive_here(order(tmp_path, server.url, lanes=None), supply)
+    assert [record.turn for record in outcome.records] == [0, 0, 1, 1, 2, 2]
+    assert {record.phase for record in outcome.records} == {"measured"}
 
 
 def test_a_conversation_ends_with_an_answer_that_failed(tmp_path: Path) -> None:

@@ -8,8 +8,10 @@ import signal
 import socket
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ import pytest
 from tests.loopback.replay import Replay, Reply
 from tests.loopback.test_load_worker import QUICK, STEADY
 
+from nilometer.core.record import Record
 from nilometer.core.run import Run
 from nilometer.core.spec import Load, Prompts, Spec
 from nilometer.engines.mock import launched
@@ -216,3 +219,35 @@ def test_a_load_beyond_one_process_gets_two_and_says_so(monkeypatch: pytest.Monk
     assert made.summary.run_requests.started == pytest.approx(400, rel=0.25)
     assert (few.environment.client or read_client()).workers == 1
     assert "workers_chosen" not in slugs(few)
+
+
+def test_two_workers_send_a_count_of_an_open_loop_on_its_times(tmp_path: Path) -> None:
+    """200/s: 20 due in the warm-up of 100 ms, then 150, each 5 ms after the one before, whoever sends it."""
+    load = Load(rate_per_s=200, arrivals="constant", warmup_s=0.1, requests=150, workers=2)
+    records: list[Record] = []
+    with launched(Script(models=("m",), null=True)) as server:
+        spec = Spec(target=server.url, model="m", api="chat", probe=False, prompts=PROMPTS, load=load)
+        made = measure(spec, (), runs=None, watch=Meanwhile(), stop=Stop(), take_records=records.extend)
+    due_ns = sorted(record.due_ns or 0 for record in records)
+    assert {later - before for before, later in pairwise(due_ns)} == {5_000_000}
+    assert Counter(record.phase for record in records) == {"warmup": 20, "measured": 150}
+    assert {record.worker for record in records} == {0, 1}
+    assert (made.phases.stop_ns - made.phases.measured_ns) / 1e9 == pytest.approx(149 / 200, abs=0.05)
+    assert not made.phases.interrupted
+    assert not made.phases.cut_at_drain_limit
+
+
+def test_what_is_foretold_of_conversations_are_all_their_turns() -> None:
+    """Eight of four turns: 32 requests, in the mean of 1.5 turns of 20 + 5 before the 20 of their own, and 5 out."""
+    told: list[Any] = []
+
+    class Before(Meanwhile):
+        def before(self, spec: Spec, **foretold: Any) -> None:
+            told.append(foretold["amount"].tokens)
+
+    prompts = Prompts(input_tokens="20", output_tokens="5", turns="4")
+    load = Load(rate_per_s=20, arrivals="constant", warmup_s=0, duration_s=0.4)
+    with launched(Script(models=("m",), null=True)) as server:
+        spec = Spec(target=server.url, model="m", api="chat", probe=False, prompts=prompts, load=load)
+        measure(spec, (), runs=None, watch=Before(), stop=Stop())
+    assert told == [round(32 * (20 + 1.5 * 25 + 5))]

@@ -75,6 +75,20 @@ def test_a_count_stops_the_schedule(tmp_path: Path) -> None:
     assert Counter(record.phase for record in outcome.records) == {"warmup": 5, "measured": 7}
 
 
+def test_a_load_as_long_as_its_calls_stops_at_the_last_and_then_drains(tmp_path: Path) -> None:
+    slow = Reply(SHORT, schedule=((300, len(SHORT)),), ending="keep")
+    with Replay(slow) as replay:
+        outcome = drive_here(order(tmp_path, replay.url, lanes=None, warmup_ns=20 * MS), due_calls([10, 30, 50]))
+    assert outcome.kinds() == {("ok", None): 3}
+    assert 50 * MS <= outcome.phases.stop_ns - outcome.phases.start_ns < 250 * MS
+    with Replay(Reply(b"", ending="hang", head_ms=60_000)) as replay:
+        folder = tmp_path / "hangs"
+        folder.mkdir()
+        outcome = drive_here(order(folder, replay.url, lanes=None, drain_ns=100 * MS), due_calls([10, 30, 50]))
+    assert set(outcome.kinds()) == {("cancelled", None)}
+    assert outcome.phases.cut_at_drain_limit
+
+
 def test_where_no_connection_is_free_another_is_opened(tmp_path: Path) -> None:
     slow = Reply(SHORT, schedule=((150, len(SHORT)),), ending="keep")
     with Replay(slow) as replay:

@@ -26,7 +26,15 @@ from nilometer.workload import lengths
 from nilometer.workload.entry import Workload
 from nilometer.workload.lengths import NOTHING, Distribution
 from nilometer.workload.plan import calls
-from nilometer.workload.scenarios import Kind, kinds, mean_prompt_tokens, mean_think_s, of_rows, outputs_of
+from nilometer.workload.scenarios import (
+    Kind,
+    kinds,
+    mean_prompt_tokens,
+    mean_think_s,
+    of_rows,
+    outputs_of,
+    requests_per_arrival,
+)
 from nilometer.workload.traffic import lengths_of, recorded_s, totals_of
 
 Facts = TypeVar("Facts", EngineFacts, ModelFacts)
@@ -52,6 +60,8 @@ class Approach(NamedTuple):
     mean_output_tokens: float
     mean_think_s: float
     """Think time per request; 0 where each stands alone."""
+    requests_per_arrival: float
+    """More than 1 where conversations arrive."""
     recorded_s: tuple[float, ...] | None
     """When the requests of a replay are due, from the start of the load."""
     engine: EngineFacts
@@ -104,6 +114,7 @@ def approach(spec: Spec, headers: Headers, *, address: str, salt: str, on_step: 
         mean_input_tokens=mean_prompt_tokens(mix),
         mean_output_tokens=outputs_of(mix).mean(),
         mean_think_s=mean_think_s(mix),
+        requests_per_arrival=requests_per_arrival(mix),
         recorded_s=None
         if spec.load.arrivals != RECORDED or workload is None
         else recorded_s(workload, spec.load.speed),

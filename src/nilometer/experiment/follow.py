@@ -26,7 +26,7 @@ from nilometer.net.fetch import fetch
 from .approach import Approach
 from .growth import Growth
 from .live import Live, Observer
-from .orders import Foretold, Share, orders
+from .orders import Foretold, Share, counted, orders
 
 LOST_AFTER_NS = 10 * NS_PER_S
 """Nothing was heard of the target for so long, in `_LOST_TRIES` requests or more: it counts as lost."""
@@ -79,7 +79,7 @@ def put_on(
     told = orders(way.spec, way, files, keep_text=keep_text)
     observer = Observer([share.journal for share in files])
     try:
-        with Crew(told, way.calls) as crew:
+        with Crew(told, counted(way.spec.load, way.calls)) as crew:
             crew.wait_ready()
             stop.under_load = True
             growth = Growth() if oversaturation_ends and way.spec.load.is_open else None

@@ -157,14 +157,24 @@ def _check_arrivals(spec: Spec) -> None:
 
 def _foretold(way: Approach, tests: Sequence[Spec]) -> Foretold | None:
     each_s = None if way.mean_e2e_s is None else way.mean_e2e_s + way.mean_think_s
-    return foretold(tests, each_s, way.mean_input_tokens, way.mean_output_tokens, way.recorded_s)
+    return foretold(
+        tests,
+        each_s,
+        way.mean_input_tokens,
+        way.mean_output_tokens,
+        way.recorded_s,
+        per_arrival=way.requests_per_arrival,
+    )
 
 
 def _staff(way: Approach, cores: int, watch: Watch) -> tuple[int, list[Finding]]:
     """How many workers, and what is to be said before the load. Measured only where one might not do."""
     load, one_per_s = way.spec.load, None
     output_tokens = way.mean_output_tokens if way.spec.stream else 1.0
-    asked = staff.events_per_s(load, output_tokens, way.mean_e2e_s, way.recorded_s) or 0.0
+    asked = (
+        staff.events_per_s(load, output_tokens, way.mean_e2e_s, way.recorded_s, per_arrival=way.requests_per_arrival)
+        or 0.0
+    )
     if asked > staff.SURE_EVENTS_PER_S * (load.workers or 1):
         watch.probing("calibrate")
         one_per_s = one_process()

@@ -24,17 +24,22 @@ SURE_EVENTS_PER_S = 4_000.0
 
 
 def events_per_s(
-    load: Load, output_tokens: float, mean_e2e_s: float | None, recorded_s: Sequence[float] | None
+    load: Load,
+    output_tokens: float,
+    mean_e2e_s: float | None,
+    recorded_s: Sequence[float] | None,
+    *,
+    per_arrival: float = 1.0,
 ) -> float | None:
     """What the load asks of the generator in its busiest second; None for a closed loop of unknown E2E.
 
     `output_tokens` of a request, as they are streamed; a closed loop is taken at the pace of the probe, alone on the
-    service: under load it asks for less.
+    service: under load it asks for less. `per_arrival`: requests of what a rate starts, a conversation.
     """
     if recorded_s is not None:
         requests: float = max(Counter(map(int, recorded_s)).values(), default=0)
     elif load.is_open:
-        requests = arrivals.peak_rate_per_s(load.arrivals, load.rate_per_s, load.duration_s)
+        requests = arrivals.peak_rate_per_s(load.arrivals, load.rate_per_s, load.duration_s) * per_arrival
     elif mean_e2e_s:
         requests = (load.concurrency or 1) / mean_e2e_s
     else:

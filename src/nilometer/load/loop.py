@@ -25,7 +25,7 @@ from .counters import Counters, Field, State
 from .digest import Digest, end_ns
 from .exchange import Exchange
 from .lane import Lane
-from .order import Go, Limits, Order, StopReason
+from .order import Go, Order, StopReason
 from .outage import NO_SOCKET, Outage
 from .pulse import Pulse
 from .supply import Supply
@@ -64,6 +64,7 @@ class LoadLoop:
         self._in_flight = 0
         self._measured_started = 0
         self._started = 0
+        self._launched_ns = 0
         self._connections = 0
         self.resent = 0
         self.keep_alive = order.keep_alive
@@ -188,6 +189,7 @@ class LoadLoop:
                 self._stop_accepting(now)
         self._in_flight += 1
         self._started += 1
+        self._launched_ns = now
         lane.start(exchange, at_once)
 
     def ended(self, lane: Lane, exchange: Exchange) -> None:
@@ -274,8 +276,7 @@ class LoadLoop:
 
     def _scan(self, now: int) -> None:
         limits = self._order.limits
-        shortest = min((ns for ns in _spans(limits) if ns is not None), default=NEVER_NS)
-        self._next_scan_ns = now + shortest // 50
+        self._next_scan_ns = now + min(limits.asked_ns, default=NEVER_NS) // 50
         for lane in self._lanes:
             fault = lane.overdue(now, limits)
             if fault is not None:
@@ -327,6 +328,8 @@ class LoadLoop:
             self._counters[Field.STATE] = State.DRAINING
         if self._done:  # the last row of all is no new look
             return
+        if self._accepting and self._order.as_long_as_calls and self._nothing_left(now):
+            self._stop_accepting(self._launched_ns)
         if now >= self._limit_ns:
             self._cut = self._in_flight > 0
             self._finish(now)
@@ -337,7 +340,9 @@ class LoadLoop:
             self._finish(now)
 
     def _nothing_left(self, now: int) -> bool:
-        return self._supply.exhausted and now > self._start_ns and not self._thinking
+        """Whether all is sent, the later turns of conversations too."""
+        asks_on = (lane.exchange is not None and lane.exchange.call.later for lane in self._lanes)
+        return self._supply.exhausted and now > self._start_ns and not self._thinking and not any(asks_on)
 
     def _measured_in_flight(self) -> bool:
         return any(lane.exchange is not None and lane.exchange.phase == "measured" for lane in self._lanes)
@@ -393,7 +398,3 @@ class LoadLoop:
 def broken_journal(fault: OSError) -> str:
     """The death of a worker whose journal cannot be written any more."""
     return f"journal: {fault.strerror or fault}"
-
-
-def _spans(limits: Limits) -> tuple[int | None, ...]:
-    return (limits.connect_ns, limits.first_ns, limits.idle_ns, limits.total_ns)

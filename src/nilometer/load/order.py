@@ -23,6 +23,11 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     idle_ns: int | None = None
     total_ns: int | None = None
 
+    @property
+    def asked_ns(self) -> list[int]:
+        """Those that are limits."""
+        return [ns for ns in (self.connect_ns, self.first_ns, self.idle_ns, self.total_ns) if ns is not None]
+
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):
     """One worker's share of a load test. `lanes` is its part of the concurrency, None in an open loop."""
@@ -47,6 +52,11 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     keep_text: bool = False
     secrets: tuple[str, ...] = ()
     """What must not be kept of an answer: the target was sent it and may send it back."""
+
+    @property
+    def as_long_as_calls(self) -> bool:
+        """Whether only the end of its calls ends it: an open loop without a duration or a count of this worker's."""
+        return self.lanes is None and self.duration_ns is None and self.requests is None
 
 
 class Go(msgspec.Struct, frozen=True, tag=True):

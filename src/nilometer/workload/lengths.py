@@ -32,6 +32,9 @@ class Distribution(Protocol):
     def mean(self) -> float:
         """Expected length in tokens."""
 
+    def mean_square(self) -> float:
+        """Expected square of the length."""
+
     def bounds(self) -> tuple[int, int]:
         """Shortest and longest length in tokens; p0.1 and p99.9 where there is no bound."""
 
@@ -46,6 +49,9 @@ class Fixed(msgspec.Struct, frozen=True):
 
     def mean(self) -> float:
         return float(self.tokens)
+
+    def mean_square(self) -> float:
+        return float(self.tokens**2)
 
     def bounds(self) -> tuple[int, int]:
         return self.tokens, self.tokens
@@ -66,6 +72,10 @@ class Uniform(msgspec.Struct, frozen=True):
 
     def mean(self) -> float:
         return (self.low + self.high) / 2
+
+    def mean_square(self) -> float:
+        """The square of the mean and the variance, (n^2 - 1) / 12 of n whole numbers in a row."""
+        return self.mean() ** 2 + ((self.high - self.low + 1) ** 2 - 1) / 12
 
     def bounds(self) -> tuple[int, int]:
         return self.low, self.high
@@ -91,6 +101,10 @@ class LogNormal(msgspec.Struct, frozen=True):
         """Median x exp(sigma^2 / 2), the mean of the unrounded distribution."""
         return self.median * math.exp(self.sigma**2 / 2)
 
+    def mean_square(self) -> float:
+        """Median^2 x exp(2 sigma^2), of the unrounded distribution like the mean."""
+        return self.median**2 * math.exp(2 * self.sigma**2)
+
     def bounds(self) -> tuple[int, int]:
         return self._at(-Z999), self._at(Z999)
 
@@ -106,6 +120,9 @@ class Empirical(msgspec.Struct, frozen=True):
     def mean(self) -> float:
         return sum(self.values) / len(self.values)
 
+    def mean_square(self) -> float:
+        return sum(value**2 for value in self.values) / len(self.values)
+
     def bounds(self) -> tuple[int, int]:
         return min(self.values), max(self.values)
 
@@ -120,8 +137,14 @@ class Mixture(msgspec.Struct, frozen=True):
         return random.choices(self.parts, self.weights)[0].sample(random)
 
     def mean(self) -> float:
-        pairs = zip(self.parts, self.weights, strict=True)
-        return sum(part.mean() * weight for part, weight in pairs) / sum(self.weights)
+        return self._weighted([part.mean() for part in self.parts])
+
+    def mean_square(self) -> float:
+        return self._weighted([part.mean_square() for part in self.parts])
+
+    def _weighted(self, values: list[float]) -> float:
+        pairs = zip(values, self.weights, strict=True)
+        return sum(value * weight for value, weight in pairs) / sum(self.weights)
 
     def bounds(self) -> tuple[int, int]:
         low, high = zip(*(part.bounds() for part in self.parts), strict=True)

@@ -116,15 +116,22 @@ def _mixed(mix: Sequence[Kind], parts: list[Distribution]) -> Distribution:
     return parts[0] if len(parts) == 1 else Mixture(tuple(parts), tuple(kind.requests for kind in mix))
 
 
+def requests_per_arrival(mix: Sequence[Kind]) -> float:
+    """Expected requests of a conversation. The rate of an open loop is one of conversations."""
+    return sum(kind.requests for kind in mix) / sum(kind.weight for kind in mix)
+
+
 def mean_prompt_tokens(mix: Sequence[Kind]) -> float:
-    """Expected tokens of a whole prompt, history included: turn k of n repeats k - 1 questions and answers."""
+    """Expected tokens of a request's whole prompt, history included: turn k repeats k - 1 questions and answers."""
     total = sum(kind.requests for kind in mix)
     return sum(kind.requests * _prompt_tokens(kind) for kind in mix) / total
 
 
 def _prompt_tokens(kind: Kind) -> float:
-    said, answered, turns = kind.inputs.mean(), kind.outputs.mean(), kind.turns.mean()
-    return said + (turns - 1) / 2 * (said + answered)
+    """T turns repeat T (T - 1) / 2 pairs in T requests; long conversations have more of both, so E[] over E[]."""
+    said, answered, turns = kind.inputs.mean(), kind.outputs.mean(), kind.turns
+    repeated = (turns.mean_square() / turns.mean() - 1) / 2
+    return said + repeated * (said + answered)
 
 
 def mean_think_s(mix: Sequence[Kind]) -> float:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import count, islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -10,8 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nilometer.core.record import Call, FollowUp
 from nilometer.core.spec import Load, Price, Spec, Timeouts
-from nilometer.experiment.orders import Foretold, Share, foretold, limits, orders, part, ramp_s
+from nilometer.experiment.orders import Foretold, Share, alike, counted, foretold, limits, orders, part, ramp_s
 
 
 class Way(NamedTuple):
@@ -38,10 +41,20 @@ def test_parts_add_up_and_differ_by_one_at_most(whole: int, n: int) -> None:
     assert max(parts) - min(parts) <= 1
 
 
+@given(st.integers(1, 64).flatmap(lambda n: st.tuples(st.just(n), st.integers(n, 999), st.integers(n, 9_999))))
+def test_a_count_is_shared_out_like_the_lanes(asked: tuple[int, int, int]) -> None:
+    n, concurrency, requests = asked
+    lanes = [part(concurrency, n, i) for i in range(n)]
+    counts = alike(requests, lanes)
+    assert sum(counts) == requests
+    assert min(counts) >= 1
+    assert all(abs(count - requests * of / concurrency) < 3 for count, of in zip(counts, lanes, strict=True))
+
+
 def test_concurrency_and_count_are_split_over_the_workers() -> None:
-    told = orders(spec_of(concurrency=5, requests=7), Way(), shares(2), keep_text=False)
+    told = orders(spec_of(concurrency=5, requests=402), Way(), shares(2), keep_text=False)
     assert [order.lanes for order in told] == [3, 2]
-    assert [order.requests for order in told] == [4, 3]
+    assert [order.requests for order in told] == [241, 161]
     assert [order.worker for order in told] == [0, 1]
     assert all(order.duration_ns is None for order in told)
 
@@ -53,6 +66,31 @@ def test_an_open_loop_has_no_lanes_and_a_duration_in_ns() -> None:
     assert order.duration_ns == 3_000_000_000
     assert order.keep_text
     assert order.target == "http://127.0.0.1:9"
+
+
+def test_the_count_of_an_open_loop_is_in_its_calls_and_not_shared_out() -> None:
+    """Due every 10 ms, a warm-up of 50 ms: five calls before it, then so many as are asked for, at their times."""
+    load = Load(rate_per_s=100, requests=7, warmup_s=0.05)
+    told = orders(Spec(target="http://x", load=load), Way(), shares(2), keep_text=False)
+    assert [(order.requests, order.duration_ns, order.as_long_as_calls) for order in told] == [(None, None, True)] * 2
+    due_ms = [(call.due_ns or 0) // 1_000_000 for call in counted(load, due_calls())]
+    assert due_ms == [*range(0, 50, 10), *range(50, 120, 10)]
+
+
+def test_all_turns_count_and_the_last_conversation_is_cut() -> None:
+    """Three turns each: 3 + 3 + 2 are eight."""
+    load = Load(rate_per_s=100, requests=8, warmup_s=0.02)
+    later = tuple(FollowUp(0, b"", (b"", b""), 0) for _ in range(2))
+    assert [1 + len(call.later) for call in counted(load, due_calls(later))] == [3, 3, 3, 3, 2]
+
+
+def test_the_calls_of_other_loads_are_left_as_they_are() -> None:
+    for load in (Load(concurrency=2, requests=3), Load(rate_per_s=5)):
+        assert len(list(islice(counted(load, due_calls()), 50))) == 50
+
+
+def due_calls(later: tuple[FollowUp, ...] = ()) -> Iterator[Call]:
+    return (Call(seq=n, request=b"", due_ns=n * 10_000_000, later=later) for n in count())
 
 
 def test_timeouts_become_ns_and_none_stays_none() -> None:
@@ -84,6 +122,17 @@ def test_tokens_foretold() -> None:
     assert tokens(spec_of(concurrency=4, warmup_s=10, requests=50), 2.0, 100, 20) == (20 + 50) * 120
     assert tokens(spec_of(concurrency=4, warmup_s=0, requests=50), None, 100, 20) == 6_000
     assert foretold([closed], None, 100, 20) is None
+
+
+def test_a_rate_starts_conversations_and_all_their_turns_are_foretold() -> None:
+    """Four turns each: 2/s for 10 + 30 s are 320 requests; a count is one of requests, 80 of a warm-up before it."""
+    for load, requests in (
+        (Load(rate_per_s=2, warmup_s=10, duration_s=30), 320),
+        (Load(rate_per_s=2, warmup_s=10, requests=50), 130),
+        (Load(concurrency=4, warmup_s=0, requests=50), 50),
+    ):
+        amount = foretold([Spec(target="http://x", load=load)], None, 100, 20, per_arrival=4)
+        assert amount == Foretold(requests * 120)
 
 
 def tokens(spec: Spec, e2e_s: float | None, into: float, out: float) -> int | None:

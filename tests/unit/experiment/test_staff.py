@@ -29,6 +29,11 @@ def test_what_a_load_asks_in_its_busiest_second(
     assert events_per_s(load, 50, e2e_s, recorded_s) == (None if events is None else pytest.approx(events))
 
 
+def test_each_turn_of_a_conversation_is_a_request() -> None:
+    assert events_per_s(Load(rate_per_s=100), 50, None, None, per_arrival=4) == pytest.approx(400 * 65)
+    assert events_per_s(Load(concurrency=64), 50, 0.5, None, per_arrival=4) == pytest.approx(128 * 65)
+
+
 @pytest.mark.parametrize(
     ("load", "asked", "one", "cores", "workers", "slugs"),
     [

@@ -32,6 +32,25 @@ def test_lognormal_mean_is_above_its_median_by_half_the_squared_sigma() -> None:
     assert lengths.parse("lognormal:300,1200").mean() == pytest.approx(427.92, abs=0.01)
 
 
+@pytest.mark.parametrize(
+    ("text", "square"),
+    [
+        ("7", 49),
+        ("uniform:3,6", (9 + 16 + 25 + 36) / 4),
+        # 300^2 x exp(2 x 0.842807^2)
+        ("lognormal:300,1200", 372_582),
+        ("empirical:lens.txt", (25 + 25 + 2500) / 3),
+    ],
+)
+def test_mean_squares(text: str, square: float) -> None:
+    assert lengths.parse(text, values=[5, 5, 50]).mean_square() == pytest.approx(square, rel=1e-4)
+
+
+def test_the_mean_square_of_a_mixture_is_that_of_its_parts_by_weight() -> None:
+    mixture = lengths.Mixture((lengths.Fixed(2), lengths.Fixed(10)), (3.0, 1.0))
+    assert (mixture.mean(), mixture.mean_square()) == (4.0, (3 * 4 + 100) / 4)
+
+
 def test_lognormal_bounds_are_its_outer_thousandths() -> None:
     # 300 x exp(-+3.090232 x 0.842807)
     assert lengths.parse("lognormal:300,1200").bounds() == (22, 4057)

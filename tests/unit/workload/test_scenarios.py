@@ -104,6 +104,33 @@ def test_a_mixture_draws_its_parts_as_often_as_requests_come(made: Ruler) -> Non
     assert fmean(lengths) == pytest.approx(scenarios.outputs_of(scenarios.kinds(MIX)).mean(), rel=0.05)
 
 
+def test_requests_per_arrival_are_the_mean_number_of_turns() -> None:
+    """7 of 10 conversations have three turns, the others one; a load without a mix has those of its prompts."""
+    assert scenarios.requests_per_arrival(scenarios.kinds(MIX)) == pytest.approx((7 * 3 + 2 + 1) / 10)
+    assert scenarios.requests_per_arrival(scenarios.kinds(Prompts(turns="uniform:1,9"))) == 5
+    assert scenarios.requests_per_arrival(scenarios.kinds(Prompts())) == 1
+
+
+def test_the_mean_prompt_is_one_over_requests_and_not_over_conversations() -> None:
+    """Of conversations of 1 to 9 turns, each as often: turn k of T sends 100 + (k - 1) x 200 tokens.
+
+    That sums up to 28,500 in 45 requests: 633.3 each.
+    """
+    kinds = scenarios.kinds(Prompts(input_tokens="100", output_tokens="100", turns="uniform:1,9"))
+    by_hand = [100 + (turn - 1) * 200 for turns in range(1, 10) for turn in range(1, turns + 1)]
+    assert fmean(by_hand) == pytest.approx(28_500 / 45)
+    assert scenarios.mean_prompt_tokens(kinds) == pytest.approx(fmean(by_hand))
+
+
+def test_the_mean_prompt_of_conversations_with_a_long_tail() -> None:
+    """Log-normal turns, against what 200,000 conversations come to."""
+    kinds = scenarios.kinds(Prompts(input_tokens="100", output_tokens="100", turns="lognormal:4,12"))
+    random = Random(7)
+    turns = [kinds[0].turns.sample(random) for _ in range(200_000)]
+    requests, pairs = sum(turns), sum(n * (n - 1) // 2 for n in turns)
+    assert scenarios.mean_prompt_tokens(kinds) == pytest.approx(100 + 200 * pairs / requests, rel=0.02)
+
+
 def test_two_scenarios_of_one_name_are_refused() -> None:
     with pytest.raises(SpecError) as caught:
         scenarios.kinds(Prompts(scenarios=(CHAT, CHAT)))
