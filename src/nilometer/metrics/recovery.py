@@ -2,6 +2,7 @@
 
 It is itself again when the requests of two stretches in a row have a median TTFT (E2E without streaming) that is no
 higher than the p95 of those before the spike, none of them failed, and the first of the two stretches begins there.
+A request that failed has no latency: quick refusals make no peak low, slow ones no base high.
 """
 
 from __future__ import annotations
@@ -36,12 +37,11 @@ def recovery(table: Table, spike: Spike, phases: Phases) -> Recovery | None:
     falls_ns = rises_ns + round(spike.length_s * NS_PER_S)
     metric = "ttft" if (table.of("ok") & (table.frames > 0)).any() else "e2e"
     latency_ns = table.latency(metric)
-    before = _values(latency_ns, _starting(table, Span(phases.measured_ns, rises_ns)))
-    base_ns = percentile(np.sort(before), 95)
+    base_ns = _of_ok(table, latency_ns, Span(phases.measured_ns, rises_ns), 95)
     if base_ns is None or spike.base_per_s <= 0 or phases.stop_ns <= falls_ns:
         return None
     grain_ns = round(max(1.0, REQUESTS_A_STRETCH / spike.base_per_s) * NS_PER_S)
-    peak_ns = percentile(np.sort(_values(latency_ns, _starting(table, Span(rises_ns, falls_ns)))), 95)
+    peak_ns = _of_ok(table, latency_ns, Span(rises_ns, falls_ns), 95)
     well = [
         _is_well(table, latency_ns, Span(start, start + grain_ns), base_ns)
         for start in range(falls_ns, phases.stop_ns - grain_ns + 1, grain_ns)
@@ -58,9 +58,8 @@ def recovery(table: Table, spike: Spike, phases: Phases) -> Recovery | None:
 
 
 def _is_well(table: Table, latency_ns: Floats, span: Span, base_ns: float) -> bool:
-    there = _starting(table, span)
-    middle = percentile(np.sort(_values(latency_ns, there & table.of("ok"))), 50)
-    return middle is not None and middle <= base_ns and bool(table.of("ok")[there].all())
+    middle_ns = _of_ok(table, latency_ns, span, 50)
+    return middle_ns is not None and middle_ns <= base_ns and bool(table.of("ok")[_starting(table, span)].all())
 
 
 def _starting(table: Table, span: Span) -> Mask:
@@ -69,6 +68,7 @@ def _starting(table: Table, span: Span) -> Mask:
     return mask
 
 
-def _values(latency_ns: Floats, chosen: Mask) -> Floats:
-    values: Floats = latency_ns[chosen]
-    return values[~np.isnan(values)]
+def _of_ok(table: Table, latency_ns: Floats, span: Span, percent: float) -> float | None:
+    """A percentile of the latencies of those that start in a stretch and are answered."""
+    values: Floats = latency_ns[_starting(table, span) & table.of("ok")]
+    return percentile(np.sort(values[~np.isnan(values)]), percent)

@@ -11,7 +11,7 @@ from nilometer.core.summary import Recovery
 from nilometer.metrics.collect import collect
 from nilometer.metrics.recovery import Spike, recovery
 
-from .made import answered, failed, phases
+from .made import answered, failed, phases, whole
 
 FIVE = Spike(base_per_s=5, length_s=10)
 """5 requests/s for 10 s, a peak for 10 s, then 5 again: a stretch is a second."""
@@ -62,6 +62,51 @@ def test_failures_are_no_recovery_however_quick_the_others_are() -> None:
     found = of(records, 40)
     assert found is not None
     assert found.recovered_after_s == 5.0
+
+
+def test_requests_refused_at_once_do_not_make_the_peak_low() -> None:
+    """Whole answers after 100 ms; in the peak 4 % are ok, after 5 s, and the others refused after 1 ms."""
+    peak = [10 + i / 10 for i in range(100)]
+    found = of(
+        [
+            *(whole(i / 10, i / 10 + 0.1, 5) for i in range(100)),
+            *(whole(at, at + 5, 5) if i % 25 == 0 else failed(at, at + 0.001) for i, at in enumerate(peak)),
+            *(whole(20 + i / 10, 20 + i / 10 + 0.1, 5) for i in range(200)),
+        ],
+        40,
+    )
+    assert found is not None
+    assert found.metric == "e2e"
+    assert found.base_p95_ms == pytest.approx(100)
+    assert found.peak_p95_ms == pytest.approx(5000)
+    assert found.recovered_after_s == 0.0
+
+
+def test_requests_that_fail_late_do_not_make_the_base_high() -> None:
+    """One in ten before the spike fails after 3 s; after it every answer takes 1 s, which is not as before."""
+    found = of(
+        [
+            *(failed(i / 10, i / 10 + 3) if i % 10 == 0 else whole(i / 10, i / 10 + 0.1, 5) for i in range(100)),
+            *(whole(10 + i / 10, 10 + i / 10 + 1, 5) for i in range(300)),
+        ],
+        40,
+    )
+    assert found is not None
+    assert found.base_p95_ms == pytest.approx(100)
+    assert found.recovered_after_s is None
+
+
+def test_a_peak_that_nobody_was_answered_in_has_no_latency() -> None:
+    found = of(
+        [
+            *(whole(i / 10, i / 10 + 0.1, 5) for i in range(100)),
+            *(failed(10 + i / 10, 10 + i / 10 + 0.001) for i in range(100)),
+            *(whole(20 + i / 10, 20 + i / 10 + 0.1, 5) for i in range(200)),
+        ],
+        40,
+    )
+    assert found is not None
+    assert found.peak_p95_ms is None
 
 
 def test_a_slow_base_has_longer_stretches() -> None:
