@@ -100,6 +100,16 @@ def test_a_streamed_load_test(env: Env, name: str) -> None:
     on_schedule(records)
 
 
+@pytest.mark.parametrize("name", ["embeddings", "rerank"])
+def test_what_generates_nothing_holds_no_conversation(env: Env, name: str) -> None:
+    way = WAYS[name]
+    with Replay(speaker(way.speak)) as server:
+        done = nilo(env, "measure", server.url, *QUICK, *way.words, "--turns", "uniform:1,3")
+        assert not server.exchanges, "refused before anything is sent"
+    assert done.returncode == 2
+    assert "takes no conversation" in done.stderr
+
+
 @pytest.mark.parametrize("name", [name for name in WAYS if name not in ("embeddings", "rerank", "ollama_below_api")])
 def test_a_load_test_of_whole_answers(env: Env, name: str) -> None:
     way = WAYS[name]

@@ -24,10 +24,11 @@ from nilometer.sources.texts import read_asked
 from nilometer.wire.dialects import generates, spoken
 from nilometer.workload import lengths
 from nilometer.workload.entry import Workload
-from nilometer.workload.lengths import NOTHING, Distribution
+from nilometer.workload.lengths import Distribution
 from nilometer.workload.plan import calls
 from nilometer.workload.scenarios import (
     Kind,
+    encoded,
     kinds,
     mean_prompt_tokens,
     mean_think_s,
@@ -136,7 +137,7 @@ def asked_mix(spec: Spec) -> tuple[tuple[Kind, ...], Workload | None]:
         inputs, outputs = lengths_of(workload, (mix[0].inputs, mix[0].outputs))
         mix = of_rows(mix, inputs, outputs, totals_of(workload, inputs, outputs))
     if not generates(spec.api):
-        mix = tuple(kind._replace(outputs=NOTHING) for kind in mix)
+        mix = encoded(mix)
     return mix, workload
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from ..core.errors import SpecError
 from ..core.spec import Prompts
 from . import lengths, think
-from .lengths import Distribution, Fixed, Mixture
+from .lengths import NOTHING, Distribution, Fixed, Mixture
 from .prompts import Maker
 from .ruler import Ruler
 from .think import Think
@@ -61,8 +61,15 @@ class Conversation(NamedTuple):
 def kinds(prompts: Prompts, read: Read = lengths.parse) -> tuple[Kind, ...]:
     """What the spec mixes. `read` must know the files of empirical lengths, where there are any.
 
-    Refuses what `read` and `think.parse` refuse; `scenario_twice` two of one name.
+    Refuses what `read` and `think.parse` refuse; `scenario_twice` two of one name; `key_without_effect` what would
+    change nothing.
     """
+    mix = _kinds(prompts, read)
+    _refuse_idle(prompts, mix)
+    return mix
+
+
+def _kinds(prompts: Prompts, read: Read) -> tuple[Kind, ...]:
     if not prompts.scenarios:
         return (_kind(prompts, None, read),)
     names = [scenario.name for scenario in prompts.scenarios]
@@ -93,6 +100,25 @@ def _kind(prompts: Prompts, place: int | None, read: Read) -> Kind:
     )
 
 
+_NEEDS: dict[str, tuple[str, Callable[[Kind], bool]]] = {
+    "think_s": ("turns", lambda kind: kind.turns.bounds()[1] > 1),
+    "shared_prefix_share": ("shared_prefix_tokens", lambda kind: kind.shared_tokens > 0),
+}
+"""What a key is nothing without, and whether a kind has that."""
+_UNSAID = Prompts()
+
+
+def _refuse_idle(prompts: Prompts, mix: Sequence[Kind]) -> None:
+    """Refuse a key that no kind takes: somebody means to measure it."""
+    for key, (needs, has) in _NEEDS.items():
+        own = [getattr(scenario, key) for scenario in prompts.scenarios] or [None]
+        said = [(f"prompts.scenarios[{place}]", value, [mix[place]]) for place, value in enumerate(own)]
+        rest = [kind for kind, value in zip(mix, own, strict=True) if value is None]
+        for path, value, takers in (("prompts", getattr(prompts, key), rest), *said):
+            if value not in (None, getattr(_UNSAID, key)) and not any(map(has, takers)):
+                raise SpecError("key_without_effect", key=f"{path}.{key}", needs=needs)
+
+
 def of_rows(
     mix: Sequence[Kind], inputs: Distribution, outputs: Distribution, totals: Sequence[int] = ()
 ) -> tuple[Kind, ...]:
@@ -100,6 +126,13 @@ def of_rows(
     if len(mix) > 1 or mix[0].name is not None or mix[0].turns.bounds()[1] > 1:
         raise SpecError("scenarios_with_workload")
     return (mix[0]._replace(inputs=inputs, outputs=outputs, turns=Fixed(1), totals=totals),)
+
+
+def encoded(mix: Sequence[Kind]) -> tuple[Kind, ...]:
+    """The mix as an API that generates nothing is asked: no output. No answer, no turns: slug `turns_not_asked`."""
+    if any(kind.turns.bounds()[1] > 1 for kind in mix):
+        raise SpecError("turns_not_asked")
+    return tuple(kind._replace(outputs=NOTHING) for kind in mix)
 
 
 def inputs_of(mix: Sequence[Kind]) -> Distribution:

@@ -131,6 +131,48 @@ def test_the_mean_prompt_of_conversations_with_a_long_tail() -> None:
     assert scenarios.mean_prompt_tokens(kinds) == pytest.approx(100 + 200 * pairs / requests, rel=0.02)
 
 
+PREFIXED = Scenario(name="p", shared_prefix_tokens=30)
+
+
+@pytest.mark.parametrize(
+    ("prompts", "key", "needs"),
+    [
+        (Prompts(think_s="2"), "prompts.think_s", "turns"),
+        (Prompts(think_s="2", turns="uniform:1,1"), "prompts.think_s", "turns"),
+        (Prompts(think_s="exponential:1", scenarios=(SUMMARISE, CODE)), "prompts.think_s", "turns"),
+        (Prompts(think_s="exponential:1", scenarios=(SUMMARISE, CHAT)), "prompts.think_s", "turns"),
+        (Prompts(scenarios=(CHAT, Scenario(name="b", think_s="2"))), "prompts.scenarios[1].think_s", "turns"),
+        (Prompts(shared_prefix_share=0.5), "prompts.shared_prefix_share", "shared_prefix_tokens"),
+        (Prompts(shared_prefix_share=0.5, scenarios=(CODE,)), "prompts.shared_prefix_share", "shared_prefix_tokens"),
+        (
+            Prompts(scenarios=(PREFIXED, Scenario(name="b", shared_prefix_share=0.0))),
+            "prompts.scenarios[1].shared_prefix_share",
+            "shared_prefix_tokens",
+        ),
+    ],
+)
+def test_a_key_that_would_change_nothing_is_refused(prompts: Prompts, key: str, needs: str) -> None:
+    """The fourth: the only scenario with turns has a think time of its own."""
+    with pytest.raises(SpecError) as caught:
+        scenarios.kinds(prompts)
+    assert (caught.value.slug, caught.value.params) == ("key_without_effect", {"key": key, "needs": needs})
+
+
+@pytest.mark.parametrize(
+    "prompts",
+    [
+        Prompts(think_s="2", turns="2"),
+        Prompts(think_s="0", shared_prefix_share=1.0),
+        Prompts(think_s="2", scenarios=(Scenario(name="a", turns="uniform:1,3"), SUMMARISE)),
+        Prompts(shared_prefix_share=0.5, scenarios=(PREFIXED, CODE)),
+        Prompts(shared_prefix_tokens=9, scenarios=(Scenario(name="a", shared_prefix_share=0.2),)),
+        Prompts(turns="2", think_s="2", scenarios=(Scenario(name="a", think_s="0"), Scenario(name="b"))),
+    ],
+)
+def test_a_key_that_some_scenario_takes_is_not(prompts: Prompts) -> None:
+    assert scenarios.kinds(prompts)
+
+
 def test_two_scenarios_of_one_name_are_refused() -> None:
     with pytest.raises(SpecError) as caught:
         scenarios.kinds(Prompts(scenarios=(CHAT, CHAT)))
