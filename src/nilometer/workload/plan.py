@@ -79,7 +79,8 @@ def calls(
 def _single(body: Body, opening: bytes, answered: bool) -> Callable[[int, int | None, Asked], Call]:
     def call(seq: int, due_ns: int | None, one: Asked) -> Call:
         request = _request(opening, body(one.prompt, one.output_tokens, one.turns))
-        return Call(seq, request, due_ns, one.input_tokens, one.output_tokens if answered else None)
+        wanted = one.output_tokens if answered else None
+        return Call(seq, request, due_ns, one.input_tokens, wanted, scenario=one.scenario)
 
     return call
 

@@ -28,6 +28,7 @@ class Asked(NamedTuple):
     turns: Turns
     input_tokens: int | None
     output_tokens: int
+    scenario: str | None = None
 
 
 class Otherwise(NamedTuple):
@@ -53,11 +54,11 @@ def _asked(row: Row, number: int, block_tokens: int | None, maker: Maker, otherw
     output = otherwise.outputs.sample(otherwise.random_out) if known is None else max(known, 1)
     if is_prompt(row.parts):
         *before, last = row.parts
-        return Asked(last.text or "", tuple(map(_turn, before)), None, output)
+        return Asked(last.text or "", tuple(map(_turn, before)), None, output, row.scenario)
     length = otherwise.inputs.sample(otherwise.random_in) if row.input_tokens is None else row.input_tokens
     if row.hash_ids and block_tokens:
-        return Asked(maker.chained(length, number, row.hash_ids, block_tokens), (), length, output)
-    return Asked(maker.text(length, number), (), length, output)
+        return Asked(maker.chained(length, number, row.hash_ids, block_tokens), (), length, output, row.scenario)
+    return Asked(maker.text(length, number), (), length, output, row.scenario)
 
 
 def _turn(part: Part) -> tuple[str, str]:
