@@ -27,7 +27,7 @@ from nilometer.workload.entry import Workload
 from nilometer.workload.lengths import NOTHING, Distribution
 from nilometer.workload.plan import calls
 from nilometer.workload.scenarios import Kind, kinds, mean_prompt_tokens, mean_think_s, of_rows, outputs_of
-from nilometer.workload.traffic import lengths_of, recorded_s, totals_of
+from nilometer.workload.traffic import lengths_of, recorded_s, refuse_unheeded, totals_of
 
 Facts = TypeVar("Facts", EngineFacts, ModelFacts)
 Headers = tuple[tuple[str, str], ...]
@@ -121,9 +121,11 @@ def asked_mix(spec: Spec) -> tuple[tuple[Kind, ...], Workload | None]:
     mix = kinds(spec.prompts, length_mix)
     workload = _workload(spec)
     if workload is not None:
+        refuse_unheeded(spec, workload, mix[0].outputs)
         _refuse_too_short(spec.load, workload)
         inputs, outputs = lengths_of(workload, (mix[0].inputs, mix[0].outputs))
-        mix = of_rows(mix, inputs, outputs, totals_of(workload, inputs, outputs))
+        totals = totals_of(workload, inputs, outputs if generates(spec.api) else None)
+        mix = of_rows(mix, inputs, outputs, totals)
     if not generates(spec.api):
         mix = tuple(kind._replace(outputs=NOTHING) for kind in mix)
     return mix, workload

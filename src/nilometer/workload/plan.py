@@ -68,7 +68,8 @@ def calls(
     answered = scenarios.outputs_of(mix) != NOTHING
     if workload is not None:
         drawn = Otherwise(mix[0].inputs, mix[0].outputs, _random(spec, "input"), _random(spec, "output"))
-        asked = traffic.asked(workload, made_by[0], drawn)
+        share, hit = mix[0].shared_share, _random(spec, "prefix")
+        asked = traffic.asked(workload, made_by[0], drawn, lambda: share >= 1 or hit.random() < share)
         return islice(map(_single(body, opening, answered), count(), due, asked), limit)
     talked = scenarios.conversations(mix, made_by, lambda purpose: _random(spec, purpose))
     if any(kind.turns.bounds()[1] > 1 for kind in mix):
