@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from random import Random
 from typing import NamedTuple
 
-from ..core.clock import NS_PER_S
 from ..core.errors import SpecError
 from ..core.spec import RECORDED, Prompts, Spec
 from .entry import Part, Row, Workload, is_prompt
@@ -100,16 +99,11 @@ def _turn(part: Part) -> tuple[str, str]:
     return part.role, part.text or ""
 
 
-def recorded(workload: Workload, speed: float) -> Iterator[int]:
-    """When each row was sent, ns from the first, `speed` times as fast; ends with the rows.
+def recorded_s(workload: Workload, speed: float) -> tuple[float, ...]:
+    """When each row was sent, s from the first, `speed` times as fast.
 
     Refuses with SpecError `replay_without_stamps` rows that do not say.
     """
-    return (round(at_s * NS_PER_S) for at_s in recorded_s(workload, speed))
-
-
-def recorded_s(workload: Workload, speed: float) -> tuple[float, ...]:
-    """The same in seconds, all of them."""
     known = [row.offset_s for row in workload.rows if row.offset_s is not None]
     if len(known) < len(workload.rows):
         raise SpecError("replay_without_stamps", file=workload.head.name)
