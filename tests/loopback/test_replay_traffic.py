@@ -77,6 +77,18 @@ def test_a_workload_is_asked_in_its_order_and_again(env: Env, mock: Mock, trace:
     assert "lengths_not_from_traffic" not in done.stdout
 
 
+def test_the_scenarios_of_a_log_have_their_own_figures(env: Env, mock: Mock, tmp_path: Path) -> None:
+    (tmp_path / "log.csv").write_text("in,out,kind\n40,3,chat\n50,4,search\n60,5,chat\n")
+    made = tmp_path / "w.toml"
+    the_map = "input_tokens=in,output_tokens=out,scenario=kind"
+    done = nilo(env, "workload", "make", str(tmp_path / "log.csv"), "--map", the_map, "-o", str(made))
+    assert done.returncode == 0, done.stderr
+    done = nilo(env, "measure", mock.url, "--workload", str(made), "-c", "1", "--requests", "6", *QUIET)
+    assert done.returncode in (0, 4), done.stderr
+    found = json.loads(done.stdout)["scenarios"]
+    assert {name: figures["ok"] for name, figures in found.items()} == {"chat": 4, "search": 2}
+
+
 @pytest.mark.parametrize("speed", ["1", "2"])
 def test_a_replay_keeps_the_recorded_times(env: Env, mock: Mock, trace: Path, tmp_path: Path, speed: str) -> None:
     out = tmp_path / "r.jsonl"
@@ -99,7 +111,7 @@ def test_texts_are_asked_as_they_stand_with_what_was_said_before(env: Env, tmp_p
     talk = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Who?"},
             {"role": "assistant", "content": "I."}, {"role": "user", "content": "Why?"}]  # fmt: skip
     (tmp_path / "talk.jsonl").write_text(json.dumps(talk) + "\n")
-    made = tmp_path / "talk.toml"
+    made = tmp_path / "asked.toml"
     done = nilo(env, "workload", "make", str(tmp_path / "talk.jsonl"), "--keep-text", "-o", str(made))
     assert done.returncode == 0, done.stderr
     with Replay(QUICK) as server:

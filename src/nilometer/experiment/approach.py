@@ -36,7 +36,7 @@ from nilometer.workload.scenarios import (
     outputs_of,
     requests_per_arrival,
 )
-from nilometer.workload.traffic import lengths_of, recorded_s, totals_of
+from nilometer.workload.traffic import lengths_of, recorded_s, refuse_unheeded, totals_of
 
 Facts = TypeVar("Facts", EngineFacts, ModelFacts)
 Headers = tuple[tuple[str, str], ...]
@@ -80,7 +80,7 @@ def approach(spec: Spec, headers: Headers, *, address: str, salt: str, on_step: 
     secrets = secrets_of(spec, headers)
     refuse_headers(headers)
     endpoint = parse(address)
-    mix, workload = asked_mix(spec)
+    mix, workload, due_s = asked_mix(spec)
     headers = headers_to(endpoint, spec, headers)
     route = resolve(endpoint, insecure=spec.http.insecure, proxy=spec.http.proxy)
     with _masked(Mask(secrets)) as mask:
@@ -102,6 +102,7 @@ def approach(spec: Spec, headers: Headers, *, address: str, salt: str, on_step: 
         mix=mix,
         context_tokens=found.context_tokens,
         workload=workload,
+        recorded_s=due_s,
     )
     return Approach(
         spec=_resolved(spec, found, workload),
@@ -116,9 +117,7 @@ def approach(spec: Spec, headers: Headers, *, address: str, salt: str, on_step: 
         mean_output_tokens=outputs_of(mix).mean(),
         mean_think_s=mean_think_s(mix),
         requests_per_arrival=requests_per_arrival(mix),
-        recorded_s=None
-        if spec.load.arrivals != RECORDED or workload is None
-        else recorded_s(workload, spec.load.speed),
+        recorded_s=due_s,
         engine=_told(found.engine, mask),
         model=msgspec.structs.replace(
             _told(found.model, NO_SECRETS if found.terms.model else mask), template_tokens=found.template_tokens
@@ -128,25 +127,35 @@ def approach(spec: Spec, headers: Headers, *, address: str, salt: str, on_step: 
     )
 
 
-def asked_mix(spec: Spec) -> tuple[tuple[Kind, ...], Workload | None]:
-    """What is asked, and the workload that says so where there is one. Refuses what cannot be read or is too short."""
+class Asked(NamedTuple):
+    """What is asked, the workload that says so where there is one, and when its rows are due where that is a replay."""
+
+    mix: tuple[Kind, ...]
+    workload: Workload | None
+    recorded_s: tuple[float, ...] | None
+
+
+def asked_mix(spec: Spec) -> Asked:
+    """Refuses what cannot be read, what no row heeds, and a replay that has ended when the measured stretch begins."""
+    due_s = None
     mix = kinds(spec.prompts, length_mix)
     workload = _workload(spec)
     if workload is not None:
-        _refuse_too_short(spec.load, workload)
+        refuse_unheeded(spec, workload, mix[0].outputs)
+        if spec.load.arrivals == RECORDED:
+            due_s = recorded_s(workload, spec.load.speed)
+            _refuse_too_short(spec.load, due_s[-1])
         inputs, outputs = lengths_of(workload, (mix[0].inputs, mix[0].outputs))
-        mix = of_rows(mix, inputs, outputs, totals_of(workload, inputs, outputs))
+        totals = totals_of(workload, inputs, outputs if generates(spec.api) else None)
+        mix = of_rows(mix, inputs, outputs, totals)
     if not generates(spec.api):
         mix = encoded(mix)
-    return mix, workload
+    return Asked(mix, workload, due_s)
 
 
-def _refuse_too_short(load: Load, workload: Workload) -> None:
-    """Refuse a replay that has ended when the measured stretch begins."""
-    if load.arrivals == RECORDED:
-        last_s = max(recorded_s(workload, load.speed), default=0.0)
-        if last_s <= load.warmup_s and load.warmup_s > 0:
-            raise SpecError("replay_within_warmup", trace_s=last_s, warmup_s=load.warmup_s)
+def _refuse_too_short(load: Load, last_s: float) -> None:
+    if last_s <= load.warmup_s and load.warmup_s > 0:
+        raise SpecError("replay_within_warmup", trace_s=last_s, warmup_s=load.warmup_s)
 
 
 def refuse_headers(headers: Headers) -> None:

@@ -136,7 +136,7 @@ def length(value: object, name: str) -> int | None:
 
 def blocks(ids: Sequence[int]) -> tuple[int, ...]:
     """Ids of blocks. Refuses `blocks_wrong` those that 64 bits cannot hold: no file of ours could keep them."""
-    wrong = next((each for each in ids if not -(1 << 63) <= each < 1 << 63), None)
+    wrong = next((each for each in (min(ids), max(ids)) if not -(1 << 63) <= each < 1 << 63), None) if ids else None
     if wrong is not None:
         raise Broken("blocks_wrong", f"hash_ids: {wrong!s:.60}")
     return tuple(ids)

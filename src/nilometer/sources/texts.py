@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import chain
+from collections.abc import Sequence
 from pathlib import Path
 
 from nilometer.core.errors import DataError
@@ -26,17 +26,25 @@ def read_asked(path: Path) -> Workload:
     if path.suffix == ".toml":
         return read_workload(path)
     reading = _opened(path)
-    entries: list[Entry] = list(chain.from_iterable(batch.rows() for batch in reading.batches()))
-    if reading.problems:
-        raise reading.problems[0].error(path)
-    silent = next((entry.line for entry in entries if not is_prompt(entry.parts)), None)
-    if silent is not None:
-        raise DataError("prompts_without_text", file=str(path), line=silent)
+    entries: list[Entry] = []
+    for batch in reading.batches():
+        entries += batch.rows()
+        _refuse(reading, path, entries[len(entries) - batch.size :])
+    _refuse(reading, path, ())
     made_of, facts = made(reading, "kept", in_time(entries), least_ns(entries))
     rows = tuple(made_of)
     digest, number = encoded(len, rows)
     head = Head(nilometer_workload=FORMAT, name=path.stem, data=path.name, sha256=digest, rows=number, **facts)
     return Workload(head, rows)
+
+
+def _refuse(reading: Reading, path: Path, entries: Sequence[Entry]) -> None:
+    """As soon as it is read: what cannot be read, and what does not say what was asked."""
+    if reading.problems:
+        raise reading.problems[0].error(path)
+    silent = next((entry.line for entry in entries if not is_prompt(entry.parts)), None)
+    if silent is not None:
+        raise DataError("prompts_without_text", file=str(path), line=silent)
 
 
 def _opened(path: Path) -> Reading:

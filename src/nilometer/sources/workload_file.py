@@ -147,7 +147,7 @@ def read_workload(path: Path) -> Workload:
     for line, text in Stream(data).lines():
         try:
             row = decoder.decode(text or b"")
-            entry(row, line)
+            _refuse_impossible(row)
         except FAULTS as fault:
             told = broken(fault)
             raise DataError(told.slug, file=str(data), line=line, detail=told.detail) from None
@@ -157,16 +157,22 @@ def read_workload(path: Path) -> Workload:
     return Workload(head, tuple(in_order(rows, lambda row: row.offset_s)))
 
 
-def entry(row: Row, line: int) -> Entry:
-    """The row as any other source gives it. Refuses a length, an id or an offset that cannot be."""
+def _refuse_impossible(row: Row) -> None:
+    """Refuse a length, an id or an offset that cannot be."""
     length(row.input_tokens, "input_tokens")
     length(row.output_tokens, "output_tokens")
     length(row.turns, "turns")
     for part in row.parts:
         length(part.tokens, "parts.tokens")
-    blocks(row.hash_ids or ())
+    if row.hash_ids:
+        blocks(row.hash_ids)
     if row.offset_s is not None and not (math.isfinite(row.offset_s) and 0 <= row.offset_s < 4e9):
         raise Broken("stamp_wrong", f"offset_s: {row.offset_s}")
+
+
+def entry(row: Row, line: int) -> Entry:
+    """The row as any other source gives it. Refuses a length, an id or an offset that cannot be."""
+    _refuse_impossible(row)
     return Entry(
         line=line,
         at_ns=None if row.offset_s is None else round(row.offset_s * NS_PER_S),

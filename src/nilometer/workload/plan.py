@@ -50,25 +50,28 @@ def calls(
     context_tokens: int | None = None,
     limit: int | None = None,
     workload: Workload | None = None,
+    recorded_s: Iterable[float] | None = None,
 ) -> Iterator[Call]:
     """The calls of `spec` in order of their number, `due_ns` from the start of the load where a rate is asked.
 
     `target` is the request target (path and query; absolute behind a plain proxy), `salt` what sets this run's prompts
     apart from another run's (see Maker). `mix` is what the spec mixes, resolved where its lengths are empirical or
-    those of the `workload`, whose rows are then asked in place of made-up prompts. A conversation is one call, its
-    later turns with it, and takes as many numbers as it has turns. Lengths and arrivals depend on the seed alone.
+    those of the `workload`, whose rows are then asked in place of made-up prompts, `recorded_s` when they are due where
+    the load is a replay. A conversation is one call, its later turns with it, and takes as many numbers as it has
+    turns. Lengths and arrivals depend on the seed alone.
     Refuses at once, not at the first call: what `scenarios.kinds`, `pacer`, `head` and `check` refuse,
     `turns_not_asked` a dialect whose body holds no answers.
     """
     opening = head(host=host, target=target, method=method, headers=headers, stream=spec.stream)
-    due = _due(spec, workload)
+    due = _due(spec, recorded_s)
     mix = mix or scenarios.kinds(spec.prompts)
     made_by = scenarios.makers(mix, spec.prompts, ruler, salt)
     check(spec, mix, made_by, context_tokens)
     answered = scenarios.outputs_of(mix) != NOTHING
     if workload is not None:
         drawn = Otherwise(mix[0].inputs, mix[0].outputs, _random(spec, "input"), _random(spec, "output"))
-        asked = traffic.asked(workload, made_by[0], drawn)
+        share, hit = mix[0].shared_share, _random(spec, "prefix")
+        asked = traffic.asked(workload, made_by[0], drawn, lambda: share >= 1 or hit.random() < share)
         return islice(map(_single(body, opening, answered), count(), due, asked), limit)
     talked = scenarios.conversations(mix, made_by, lambda purpose: _random(spec, purpose))
     if any(kind.turns.bounds()[1] > 1 for kind in mix):
@@ -79,7 +82,8 @@ def calls(
 def _single(body: Body, opening: bytes, answered: bool) -> Callable[[int, int | None, Asked], Call]:
     def call(seq: int, due_ns: int | None, one: Asked) -> Call:
         request = _request(opening, body(one.prompt, one.output_tokens, one.turns))
-        return Call(seq, request, due_ns, one.input_tokens, one.output_tokens if answered else None)
+        wanted = one.output_tokens if answered else None
+        return Call(seq, request, due_ns, one.input_tokens, wanted, scenario=one.scenario)
 
     return call
 
@@ -188,12 +192,12 @@ def head(*, host: str, target: str, method: str = "POST", headers: Headers = (),
     return "\r\n".join([f"{method} {target} HTTP/1.1", *lines.values(), ""]).encode("latin-1")
 
 
-def _due(spec: Spec, workload: Workload | None) -> Iterator[int | None]:
+def _due(spec: Spec, recorded_s: Iterable[float] | None) -> Iterator[int | None]:
     load = spec.load
     if load.arrivals == RECORDED:
-        if workload is None:
+        if recorded_s is None:
             raise SpecError("replay_without_workload")
-        return traffic.recorded(workload, load.speed)
+        return (round(at_s * NS_PER_S) for at_s in recorded_s)
     if not load.is_open:
         return repeat(None)
     return pacer(load.arrivals, load.rate_per_s, _random(spec, "arrivals"), warmup_s=load.warmup_s)

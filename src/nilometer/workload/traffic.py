@@ -7,15 +7,17 @@ begins with the same blocks as the rows that shared a prefix with it. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from random import Random
 from typing import NamedTuple
 
-from ..core.clock import NS_PER_S
 from ..core.errors import SpecError
+from ..core.spec import RECORDED, Prompts, Spec
 from .entry import Part, Row, Workload, is_prompt
 from .lengths import Distribution, Empirical
 from .prompts import Maker
+
+_UNSAID = Prompts()
 
 Turns = tuple[tuple[str, str], ...]
 """(role, text) of what was said before the prompt."""
@@ -28,6 +30,7 @@ class Asked(NamedTuple):
     turns: Turns
     input_tokens: int | None
     output_tokens: int
+    scenario: str | None = None
 
 
 class Otherwise(NamedTuple):
@@ -39,41 +42,68 @@ class Otherwise(NamedTuple):
     random_out: Random
 
 
-def asked(workload: Workload, maker: Maker, otherwise: Otherwise) -> Iterator[Asked]:
-    """The requests, endless: number n is row n modulo the number of rows."""
+def asked(
+    workload: Workload, maker: Maker, otherwise: Otherwise, shared: Callable[[], bool] = lambda: True
+) -> Iterator[Asked]:
+    """The requests, endless: number n is row n modulo the number of rows.
+
+    `shared` says of each text that is made anew whether it begins with the common prefix.
+    """
     rows = workload.rows
     number = 0
     while True:
-        yield _asked(rows[number % len(rows)], number, workload.head.block_tokens, maker, otherwise)
+        yield _asked(rows[number % len(rows)], number, workload.head.block_tokens, maker, otherwise, shared)
         number += 1
 
 
-def _asked(row: Row, number: int, block_tokens: int | None, maker: Maker, otherwise: Otherwise) -> Asked:
+def _asked(
+    row: Row, number: int, block_tokens: int | None, maker: Maker, otherwise: Otherwise, shared: Callable[[], bool]
+) -> Asked:
     known = row.output_tokens
     output = otherwise.outputs.sample(otherwise.random_out) if known is None else max(known, 1)
     if is_prompt(row.parts):
         *before, last = row.parts
-        return Asked(last.text or "", tuple(map(_turn, before)), None, output)
+        return Asked(last.text or "", tuple(map(_turn, before)), None, output, row.scenario)
     length = otherwise.inputs.sample(otherwise.random_in) if row.input_tokens is None else row.input_tokens
     if row.hash_ids and block_tokens:
-        return Asked(maker.chained(length, number, row.hash_ids, block_tokens), (), length, output)
-    return Asked(maker.text(length, number), (), length, output)
+        return Asked(maker.chained(length, number, row.hash_ids, block_tokens), (), length, output, row.scenario)
+    return Asked(maker.text(length, number, shared=shared()), (), length, output, row.scenario)
+
+
+def refuse_unheeded(spec: Spec, workload: Workload, outputs: Distribution) -> None:
+    """Refuses with SpecError `workload_decides` what the spec asks of prompts and no row heeds.
+
+    `outputs` are the lengths of answers where a row states none.
+    """
+    prompts, rows = spec.prompts, workload.rows
+    texts = [is_prompt(row.parts) for row in rows]
+    blocks = [bool(row.hash_ids and workload.head.block_tokens) for row in rows]
+    some_answers = any(row.output_tokens is None for row in rows)
+    least, most = outputs.bounds()
+    arrivals = spec.load.is_open and spec.load.arrivals != RECORDED
+    heeded = {
+        ("input_tokens", "--input-tokens"): any(
+            row.input_tokens is None and not text for row, text in zip(rows, texts, strict=True)
+        ),
+        ("output_tokens", "--output-tokens"): some_answers,
+        ("shared_prefix_tokens", "--shared-prefix"): not any(texts) and not any(blocks),
+        ("text", "--prompt-text"): not all(texts),
+        ("seed", "--prompt-seed"): not all(texts) or arrivals or (some_answers and least < most),
+    }
+    for (name, option), is_heeded in heeded.items():
+        if not is_heeded and getattr(prompts, name) != getattr(_UNSAID, name):
+            raise SpecError("workload_decides", option=option, file=prompts.workload or workload.head.name)
 
 
 def _turn(part: Part) -> tuple[str, str]:
     return part.role, part.text or ""
 
 
-def recorded(workload: Workload, speed: float) -> Iterator[int]:
-    """When each row was sent, ns from the first, `speed` times as fast; ends with the rows.
+def recorded_s(workload: Workload, speed: float) -> tuple[float, ...]:
+    """When each row was sent, s from the first, `speed` times as fast.
 
     Refuses with SpecError `replay_without_stamps` rows that do not say.
     """
-    return (round(at_s * NS_PER_S) for at_s in recorded_s(workload, speed))
-
-
-def recorded_s(workload: Workload, speed: float) -> tuple[float, ...]:
-    """The same in seconds, all of them."""
     known = [row.offset_s for row in workload.rows if row.offset_s is not None]
     if len(known) < len(workload.rows):
         raise SpecError("replay_without_stamps", file=workload.head.name)
@@ -92,11 +122,14 @@ def lengths_of(workload: Workload, otherwise: tuple[Distribution, Distribution])
     return inputs, outputs
 
 
-def totals_of(workload: Workload, inputs: Distribution, outputs: Distribution) -> list[int]:
-    """Tokens of each row, in and out together; lengths that it does not state are drawn."""
+def totals_of(workload: Workload, inputs: Distribution, outputs: Distribution | None) -> list[int]:
+    """Tokens of each row, in and out together; lengths that it does not state are drawn.
+
+    Without `outputs`: in alone.
+    """
     random = Random(0)  # noqa: S311 - a sample, not a secret
-    return [
-        (inputs.sample(random) if row.input_tokens is None else row.input_tokens)
-        + (outputs.sample(random) if row.output_tokens is None else row.output_tokens)
-        for row in workload.rows
-    ]
+    into = [inputs.sample(random) if row.input_tokens is None else row.input_tokens for row in workload.rows]
+    if outputs is None:
+        return into
+    out = [outputs.sample(random) if row.output_tokens is None else row.output_tokens for row in workload.rows]
+    return [asked + answered for asked, answered in zip(into, out, strict=True)]

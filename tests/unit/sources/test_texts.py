@@ -84,6 +84,16 @@ def test_what_holds_no_prompts_is_refused(name: str, text: str | None, slug: str
     assert (caught.value.slug, caught.value.exit_code) == (slug, 2)
 
 
+def test_a_file_without_texts_is_refused_before_it_is_all_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What follows its first batch is not read: the broken line there is not told."""
+    monkeypatch.setattr("nilometer.sources.reading.ROWS", 2)
+    rows = '{"timestamp":0,"input_length":5,"output_length":5,"hash_ids":[0]}\n' * 5
+    (tmp_path / "x.jsonl").write_text(rows + '{"timestamp":\n')
+    with pytest.raises(NiloError) as caught:
+        read_asked(tmp_path / "x.jsonl")
+    assert (caught.value.slug, caught.value.params["line"]) == ("prompts_without_text", 1)
+
+
 TALK = [("system", "Be brief."), ("user", "Who reads it?"), ("assistant", "The priests."), ("user", "And why?")]
 ANSWERED = [*TALK, ("assistant", "For the tax of the coming harvest.")]
 BEGUN = [("user", "Who reads it, and why?"), ("assistant", "The priests, since")]

@@ -13,7 +13,7 @@ from nilometer.core.errors import SpecError
 from nilometer.core.record import Call
 from nilometer.core.spec import Load, Prompts, Spec
 from nilometer.workload import lengths, plan, ruler
-from nilometer.workload.entry import Row
+from nilometer.workload.entry import Part, Row
 from nilometer.workload.lengths import Fixed
 from nilometer.workload.ruler import CHEAP, Ruler
 from nilometer.workload.scenarios import kinds, of_rows
@@ -232,3 +232,25 @@ def test_the_rows_of_a_workload_must_fit_the_context_each_as_it_is(
         with pytest.raises(SpecError) as refused:
             planned()
         assert (refused.value.slug, refused.value.params) == ("context_too_short", {"asked": 7800, "context": 4096})
+
+
+def test_each_call_of_a_workload_is_of_the_scenario_of_its_row(made: Ruler) -> None:
+    rows = (
+        Row(input_tokens=60, output_tokens=1, scenario="chat"),
+        Row(parts=(Part("user", "Why?"),), scenario="ask"),
+        Row(input_tokens=60, hash_ids=(1,), scenario="chat"),
+        Row(input_tokens=60),
+    )
+    asked = workload(*rows, block_tokens=16)
+    calls = plan.calls(spec(workload="w.toml"), made, body=body, host="h", target="/", workload=asked)
+    assert [call.scenario for call in islice(calls, 5)] == ["chat", "ask", "chat", None, "chat"]
+
+
+def test_the_share_of_the_common_prefix_holds_for_the_rows_of_a_workload(made: Ruler) -> None:
+    prompts = spec(workload="w.toml", shared_prefix_tokens=30, shared_prefix_share=0.5)
+    asked = workload(Row(input_tokens=90, output_tokens=1))
+    calls = plan.calls(prompts, made, body=body, host="h", target="/", workload=asked)
+    opening = plan.calls(spec(shared_prefix_tokens=30, input_tokens="90"), made, body=body, host="h", target="/")
+    common = next(opening).request.partition(b'"prompt":')[2][:60]
+    begun = sum(common in call.request for call in islice(calls, 200))
+    assert 70 <= begun <= 130
