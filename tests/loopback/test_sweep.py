@@ -139,13 +139,15 @@ def test_an_interrupted_sweep_is_gone_on_with(env: Env, four: Mock) -> None:
     first = json.loads(out)
     assert levels(first) == [1, 2]
     assert first["runs"][1]["window"]["end_s"] < 1.3
-    code, group, said = swept(env, "--resume", first["group"], "--levels", "1,2,3")
+    code, group, said = swept(env, "--resume", first["group"])
     assert code == 0, said
     assert (group["group"], levels(group)) == (first["group"], [1, 2, 3])
     assert group["runs"][0]["run"] == first["runs"][0]["run"], "what was whole is not repeated"
     assert group["runs"][1]["run"] != first["runs"][1]["run"], "what was cut short is"
     shown = nilo(env, "runs", "show", first["group"], "--json")
     assert levels(json.loads(shown.stdout)) == [1, 2, 3]
+    code, again, said = swept(env, "--resume", first["group"])
+    assert (code, levels(again)) == (0, [1, 2, 3]), "nothing is left to measure"
 
 
 def test_a_level_whose_target_died_is_unfinished_and_measured_again(env: Env) -> None:
@@ -179,7 +181,7 @@ def test_a_level_whose_target_died_is_unfinished_and_measured_again(env: Env) ->
     assert "at 2 in flight is unfinished" in shown
     assert f"nilo sweep --resume {first['group']}" in shown
     with launched(script, hosting):
-        code, group, said = swept(env, "--resume", first["group"], "--levels", "1,2,4")
+        code, group, said = swept(env, "--resume", first["group"])
     assert (code, levels(group)) == (0, [1, 2, 4]), said
     assert group["runs"][0]["run"] == first["runs"][0]["run"]
     assert group["runs"][1]["run"] != first["runs"][1]["run"]

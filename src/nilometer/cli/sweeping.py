@@ -8,8 +8,10 @@ from contextlib import ExitStack
 from random import Random
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from nilometer.core.errors import SpecError
-from nilometer.core.group import Group
+from nilometer.core.group import Group, parted, with_plan
 from nilometer.core.run import Run, new_id
 from nilometer.core.spec import Spec, to_toml, to_tree, without_secrets
 from nilometer.experiment.ladder import Search
@@ -39,14 +41,14 @@ def run_sweep(target: str | None, session: Session, given: dict[str, Any]) -> in
     """Measure the curve; returns the exit code of the contract."""
     with ExitStack() as stack:
         archive = None if given["no_archive"] else stack.enter_context(open_archive_of(session))
-        group, before = _resumed(given["resume"], archive, given)
+        begun, before, given = _resumed(given, archive)
         if target is None or not target.endswith(".toml"):
             given = _with_short_levels(given)
         found = stack.enter_context(found_target(target, session, given, archive))
         _refuse_other_conditions(found.spec, before)
         plan = plan_of(found.spec, given)
         stop = stack.enter_context(interrupts())
-        group = group or _new_group(found.spec)
+        group = _group(found.spec, plan, begun)
         done = [run for run in before if finished(run)]
         swept = _sweep(found, plan, group, done, session, archive, stop)
     _show(swept, group, session, archived=archive is not None)
@@ -59,8 +61,7 @@ def plan_of(spec: Spec, given: dict[str, Any]) -> Plan:
     load = spec.load
     if load.varies or load.requests is not None:
         raise SpecError("sweep_shape")
-    first = load.rate_per_s if load.is_open else float(load.concurrency or 1)
-    assert first is not None  # noqa: S101 - an open load that does not vary has a rate
+    first = float(given.get("first") or load.rate_per_s or load.concurrency or 1)
     levels = given["levels"]
     ceiling = MOST_RATE if load.is_open else MOST_IN_FLIGHT
     if levels and not load.is_open and any(level != round(level) or level > ceiling for level in levels):
@@ -86,23 +87,43 @@ def _with_short_levels(given: dict[str, Any]) -> dict[str, Any]:
     return {**given, **{name: value for name, value in defaults.items() if given[name] is None}}
 
 
-def _new_group(spec: Spec) -> Group:
-    toml = to_toml(without_secrets(spec))
-    return Group(id=new_id(Random()), type="sweep", started_wall_ns=time.time_ns(), spec=toml)  # noqa: S311 - a name
+def _group(spec: Spec, plan: Plan, begun: Group | None) -> Group:
+    """The group with its plan, a new one or the one that was begun: what is cut short goes on by the last plan."""
+    group = begun or Group(id=new_id(Random()), type="sweep", started_wall_ns=time.time_ns())  # noqa: S311 - a name
+    return replace(group, spec=with_plan(to_toml(without_secrets(spec)), _options_of(plan)))
 
 
-def _resumed(ref: str | None, archive: Archive | None, given: dict[str, Any]) -> tuple[Group | None, list[Run]]:
-    """The group to go on with and its runs; its spec is then repeated as --like does. Slug `resume_no_sweep`."""
+def _options_of(plan: Plan) -> dict[str, Any]:
+    """The options that ask for this plan; `first` stands for -c or --rate."""
+    search = {"first": plan.search.first, "most": plan.search.most}
+    chosen = search if plan.levels is None else {"levels": list(plan.levels)}
+    return chosen if plan.budget_s is None else {**chosen, "budget": plan.budget_s}
+
+
+def _as_begun(begun: Group, given: dict[str, Any]) -> dict[str, Any]:
+    """The options, and for those left out what the sweep was begun with. Who chooses levels anew chooses all of them;
+    the time begins anew with every resumption."""
+    _, plan = parted(begun.spec or "")
+    chosen_anew = any(given[name] is not None for name in ("concurrency", "rate", "levels", "most"))
+    names = ("budget",) if chosen_anew else ("first", "levels", "most", "budget")
+    return {**given, **{name: plan[name] for name in names if name in plan and given.get(name) is None}}
+
+
+def _resumed(given: dict[str, Any], archive: Archive | None) -> tuple[Group | None, list[Run], dict[str, Any]]:
+    """The group to go on with, its runs, and the options: its spec is repeated as --like does, by its own plan.
+
+    Slug `resume_no_sweep`.
+    """
+    ref = given["resume"]
     if ref is None:
-        return None, []
+        return None, [], given
     if archive is None:
         raise SpecError("resume_no_sweep", group=ref)
     group = archive.get_group(archive.resolve_group(ref))
     if group.type != "sweep":
         raise SpecError("resume_no_sweep", group=ref)
     runs = archive.find(group.id)
-    given["like"] = given["like"] or runs[0].id
-    return group, runs
+    return group, runs, _as_begun(group, {**given, "like": given["like"] or runs[0].id})
 
 
 def _refuse_other_conditions(spec: Spec, before: Sequence[Run]) -> None:

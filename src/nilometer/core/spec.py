@@ -286,7 +286,7 @@ def secrets_of(spec: Spec, headers: Iterable[tuple[str, str]]) -> tuple[str, ...
 def _without_none(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _without_none(item) for key, item in value.items() if item is not None}
-    return value
+    return [_without_none(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def _refuse_null(value: Any, path: str) -> None:

@@ -95,7 +95,7 @@ def sweep(
             if left is not None and left <= 0:
                 short = "tokens"
                 return
-            if plan.budget_s is not None and monotonic() - begun_s + cost_s > plan.budget_s and measured:
+            if plan.budget_s is not None and monotonic() - begun_s + cost_s > plan.budget_s and costs_s:
                 short = "time"
                 return
             yield partial(test, level)
@@ -103,7 +103,8 @@ def sweep(
                 return  # the next would find nobody, or a service that has just begun
 
     series = one_by_one(tests(), stop)
-    return Swept(Series([*done, *series.runs], series.fault or lost(series.runs[-1]), series.cut), short)
+    ended = series.runs[-1:]  # none where all levels had been measured before
+    return Swept(Series([*done, *series.runs], series.fault or next(map(lost, ended), None), series.cut), short)
 
 
 def one_a_level(runs: Sequence[Run]) -> list[Run]:

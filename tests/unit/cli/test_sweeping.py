@@ -1,0 +1,45 @@
+"""What the options of a sweep come to: its plan, also that of one that is gone on with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from nilometer.cli.sweeping import _as_begun, _group, plan_of
+from nilometer.core.spec import Load, Spec
+from nilometer.experiment.sweep import Plan
+
+CLOSED = Spec(target="http://127.0.0.1:8000", load=Load(concurrency=2, warmup_s=1, duration_s=2))
+OPEN = Spec(target="http://127.0.0.1:8000", load=Load(rate_per_s=2.0, warmup_s=1, duration_s=2))
+
+
+def options(**given: Any) -> dict[str, Any]:
+    return dict.fromkeys(("concurrency", "rate", "levels", "most", "budget", "like", "resume"), None) | given
+
+
+def gone_on(spec: Spec, begun: dict[str, Any], **given: Any) -> Plan:
+    """The plan of a sweep that was begun with some options and is gone on with by others."""
+    group = _group(spec, plan_of(spec, options(**begun)), None)
+    return plan_of(spec, _as_begun(group, options(**given)))
+
+
+@pytest.mark.parametrize("spec", [CLOSED, OPEN])
+@pytest.mark.parametrize(
+    "begun", [{}, {"levels": (2.0, 4.0)}, {"most": 16.0}, {"budget": 60.0}, {"levels": (8.0,), "budget": 30.0}]
+)
+def test_a_sweep_is_gone_on_with_by_its_own_plan(spec: Spec, begun: dict[str, Any]) -> None:
+    assert gone_on(spec, begun) == plan_of(spec, options(**begun))
+
+
+def test_options_given_anew_are_heeded() -> None:
+    assert gone_on(CLOSED, {"levels": (2.0, 4.0)}, levels=(3.0,)).levels == (3.0,)
+    searched = gone_on(CLOSED, {"levels": (2.0, 4.0), "budget": 60.0}, most=8.0)
+    assert (searched.levels, searched.search.most, searched.budget_s) == (None, 8.0, 60.0)
+    assert gone_on(CLOSED, {"most": 8.0}, budget=30.0) == plan_of(CLOSED, options(most=8.0, budget=30.0))
+
+
+def test_the_group_keeps_the_last_plan() -> None:
+    begun = _group(CLOSED, plan_of(CLOSED, options(levels=(2.0, 4.0))), None)
+    again = _group(CLOSED, plan_of(CLOSED, options(most=8.0)), begun)
+    assert (again.id, _as_begun(again, options())["most"]) == (begun.id, 8.0)
