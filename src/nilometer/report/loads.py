@@ -8,6 +8,7 @@ from nilometer.core.run import Run
 from nilometer.core.summary import Distribution
 from nilometer.text import units
 from nilometer.text.i18n import Catalogue
+from nilometer.text.load import rate_unit
 
 from .document import Cell, Column, Table
 from .notes import level
@@ -24,7 +25,7 @@ def table(runs: Sequence[Run], words: Catalogue, first: tuple[str, Sequence[str]
     scales = [units.latency_scale(_of(run, name, stat) for run in runs) for name, stat in _COLUMNS]
     opened = any(run.spec.load.is_open for run in runs)
     title, names = first or (
-        words.say("short.requests_per_s" if opened else "short.in_flight"),
+        rate_unit(runs[0].spec, words) if opened else words.say("short.in_flight"),
         [level(run) for run in runs],
     )
     return Table(

@@ -10,6 +10,7 @@ from nilometer.core.summary import Distribution, Summary
 from nilometer.metrics.curve import Greatest, Rung, finished, greatest, knee, rungs_of
 from nilometer.text import units
 from nilometer.text.i18n import Catalogue
+from nilometer.text.load import rate_unit
 
 from . import notes
 from .document import Bar, Bars, Cell, Column, Document, Foot, Lead, Table
@@ -58,7 +59,7 @@ def _lead(
 ) -> Lead:
     spec = runs[0].spec
     bend = knee(rungs)
-    unit = words.say("screen.sweep.rate" if spec.load.is_open else "screen.sweep.users")
+    unit = rate_unit(spec, words) if spec.load.is_open else words.say("screen.sweep.users")
     parts = [_border(found, rungs, spec.slo, unit, words)] if spec.slo else []
     if spec.slo and found is not None and _few(runs, found):
         parts.append(words.say("screen.sweep.few"))
@@ -106,8 +107,8 @@ def _table(runs: Sequence[Run], rungs: Sequence[Rung], words: Catalogue) -> Tabl
     with_slo = runs[0].spec.slo is not None
     bought = [(name, of) for name, of in _BOUGHT.items() if any(of(run.summary) is not None for run in runs)]
     columns = [
-        Column(words.say("short.requests_per_s" if opened else "short.in_flight")),
-        *([Column(words.say("short.came"))] if opened else []),
+        Column(rate_unit(runs[0].spec, words) if opened else words.say("short.in_flight")),
+        *([Column(words.say("short.came"), "decimal", words.say("screen.requests_unit"))] if opened else []),
         Column("n", "right"),
         *(Column(f"{words.say(f'short.{name}')} {stat}", "decimal", scales[name].symbol) for name, stat in shown),
         Column(words.say("short.tokens_all"), "decimal", words.say(f"screen.{made_of}_unit")),
