@@ -22,7 +22,7 @@ def _options(command: Command) -> Command:
         speed=None,
         arrivals="Open loop: poisson, constant or gamma:CV.  [default: poisson]",
         concurrency="The first level of a closed loop: N requests in flight.  [default: 1]",
-        rate="The first level of an open loop: requests per second.",
+        rate="The first level of an open loop: requests per second; beside --levels only that these are rates.",
         warmup="Load before the measured stretch of each level.  [default: 15s]",
         duration="The measured stretch of each level.  [default: 45s]",
     )

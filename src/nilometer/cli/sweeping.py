@@ -39,6 +39,7 @@ _OF_A_LEVEL = ("concurrency", "rate_per_s", "workers")
 
 def run_sweep(target: str | None, session: Session, given: dict[str, Any]) -> int:
     """Measure the curve; returns the exit code of the contract."""
+    _refuse_beside_levels(given)
     with ExitStack() as stack:
         archive = None if given["no_archive"] else stack.enter_context(open_archive_of(session))
         begun, before, given = _resumed(given, archive)
@@ -55,6 +56,13 @@ def run_sweep(target: str | None, session: Session, given: dict[str, Any]) -> in
     return exit_code(swept, session)
 
 
+def _refuse_beside_levels(given: dict[str, Any]) -> None:
+    """Levels by list begin with none and end at none but their own: slug `levels_beside`."""
+    idle = [option for option, name in (("-c", "concurrency"), ("--most", "most")) if given[name] is not None]
+    if given["levels"] and idle:
+        raise SpecError("levels_beside", option=idle[0])
+
+
 def plan_of(spec: Spec, given: dict[str, Any]) -> Plan:
     """Where the curve begins and how it goes on. Slugs `sweep_shape`, `sweep_most`, `sweep_budget`,
     `levels_invalid`, `slo_invalid`."""
@@ -67,7 +75,7 @@ def plan_of(spec: Spec, given: dict[str, Any]) -> Plan:
     if levels and not load.is_open and any(level != round(level) or level > ceiling for level in levels):
         raise SpecError("levels_invalid", text=",".join(f"{level:g}" for level in levels), most=int(ceiling))
     most = given["most"] if given["most"] is not None else min(MOST * first, ceiling)
-    if not first <= most <= ceiling:
+    if not levels and not first <= most <= ceiling:
         raise SpecError("sweep_most", most=most, first=first, ceiling=int(ceiling))
     if given["budget"] is not None and given["budget"] < load.warmup_s + load.duration_s:
         raise SpecError("sweep_budget", budget=given["budget"], level=load.warmup_s + load.duration_s)

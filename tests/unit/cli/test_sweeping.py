@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from nilometer.cli.sweeping import _as_begun, _group, plan_of
+from nilometer.cli.sweeping import _as_begun, _group, _refuse_beside_levels, plan_of
+from nilometer.core.errors import SpecError
 from nilometer.core.spec import Load, Spec
 from nilometer.experiment.sweep import Plan
 
@@ -37,6 +38,22 @@ def test_options_given_anew_are_heeded() -> None:
     searched = gone_on(CLOSED, {"levels": (2.0, 4.0), "budget": 60.0}, most=8.0)
     assert (searched.levels, searched.search.most, searched.budget_s) == (None, 8.0, 60.0)
     assert gone_on(CLOSED, {"most": 8.0}, budget=30.0) == plan_of(CLOSED, options(most=8.0, budget=30.0))
+
+
+@pytest.mark.parametrize(
+    ("given", "option"),
+    [({"concurrency": 7}, "-c"), ({"most": 9.0}, "--most"), ({"most": 0.5}, "--most"), ({"rate": 2.0}, None)],
+)
+def test_what_levels_by_list_would_pass_over_is_refused(given: dict[str, Any], option: str | None) -> None:
+    asked = options(levels=(2.0, 3.0), **given)
+    if option is None:
+        _refuse_beside_levels(asked)
+        assert plan_of(OPEN, asked).levels == (2.0, 3.0), "a rate says that the levels are rates"
+        return
+    with pytest.raises(SpecError) as refused:
+        _refuse_beside_levels(asked)
+    assert (refused.value.slug, refused.value.params) == ("levels_beside", {"option": option})
+    _refuse_beside_levels(options(**given))
 
 
 def test_the_group_keeps_the_last_plan() -> None:
