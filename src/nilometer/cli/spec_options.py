@@ -12,6 +12,7 @@ import click
 from nilometer.core.errors import SpecError
 from nilometer.core.secrets import SHOWN, in_target, in_tree, in_url
 from nilometer.core.spec import RECORDED, Load, Spec, from_toml, from_tree, to_tree
+from nilometer.core.toml import parsed
 
 from .values import HEADER, LABEL, LIMITS, PRICE, RAMP, SECONDS, SHARE
 
@@ -342,6 +343,12 @@ def extra_body(text: str) -> dict[str, Any]:
     if not isinstance(body, dict):
         raise SpecError("extra_body_invalid", detail="not a JSON object")
     return body
+
+
+def load_said(target: str) -> frozenset[str]:
+    """The keys that a TOML file has under [load]; none of what is no such file."""
+    load = parsed(_text(target), target).get("load") if target.endswith(".toml") else None
+    return frozenset(load if isinstance(load, dict) else ())
 
 
 def _read(path: str) -> Spec:

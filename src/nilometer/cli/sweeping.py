@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import ExitStack
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -23,6 +23,7 @@ from .machine import group_object
 from .measuring import Found, found_target, interrupts, open_archive_of
 from .progress import Progress
 from .session import Session
+from .spec_options import load_said
 
 if TYPE_CHECKING:
     from nilometer.archive.protocol import Archive
@@ -43,8 +44,7 @@ def run_sweep(target: str | None, session: Session, given: dict[str, Any]) -> in
     with ExitStack() as stack:
         archive = None if given["no_archive"] else stack.enter_context(open_archive_of(session))
         begun, before, given = _resumed(given, archive)
-        if target is None or not target.endswith(".toml"):
-            given = _with_short_levels(given)
+        given = _with_short_levels(given, load_said(target or ""))
         found = stack.enter_context(found_target(target, session, given, archive))
         _refuse_other_conditions(found.spec, before)
         plan = plan_of(found.spec, given)
@@ -88,11 +88,14 @@ def _has_border(spec: Spec) -> bool:
     return any(bound.unit != "share" for bound in slo.parse(spec.slo)) if spec.slo else False
 
 
-def _with_short_levels(given: dict[str, Any]) -> dict[str, Any]:
+def _with_short_levels(given: dict[str, Any], said: Collection[str]) -> dict[str, Any]:
+    """The options with the lengths of a level that neither they nor the keys of a file's [load], `said`, give."""
     if given["like"] or given["resume"] or given["procedure"]:
         return given
-    defaults = {"warmup": WARMUP_S, "duration": DURATION_S}
-    return {**given, **{name: value for name, value in defaults.items() if given[name] is None}}
+    short = {} if "warmup_s" in said else {"warmup": WARMUP_S}
+    if not {"duration_s", "requests"} & {*said}:
+        short["duration"] = DURATION_S
+    return {**given, **{name: value for name, value in short.items() if given[name] is None}}
 
 
 def _group(spec: Spec, plan: Plan, begun: Group | None) -> Group:

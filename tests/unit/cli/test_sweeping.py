@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from nilometer.cli.sweeping import _as_begun, _group, _refuse_beside_levels, plan_of
+from nilometer.cli.spec_options import load_said, resolve
+from nilometer.cli.sweeping import _as_begun, _group, _refuse_beside_levels, _with_short_levels, plan_of
 from nilometer.core.errors import SpecError
 from nilometer.core.spec import Load, Spec
 from nilometer.experiment.sweep import Plan
@@ -54,6 +56,36 @@ def test_what_levels_by_list_would_pass_over_is_refused(given: dict[str, Any], o
         _refuse_beside_levels(asked)
     assert (refused.value.slug, refused.value.params) == ("levels_beside", {"option": option})
     _refuse_beside_levels(options(**given))
+
+
+@pytest.mark.parametrize(
+    ("lines", "given", "lengths"),
+    [
+        ("", {}, (15, 45)),
+        ("[load]\nconcurrency = 2\n", {}, (15, 45)),
+        ("[load]\nwarmup_s = 5.0\n", {}, (5, 45)),
+        ("[load]\nduration_s = 180.0\n", {}, (15, 180)),
+        ("[load]\nduration_s = 180.0\n", {"duration": 9.0, "warmup": 3.0}, (3, 9)),
+        ("", {"procedure": "guide"}, (60, 180)),
+    ],
+)
+def test_a_level_is_short_where_nothing_says_how_long(
+    tmp_path: Path, lines: str, given: dict[str, Any], lengths: tuple[float, float]
+) -> None:
+    file = tmp_path / "spec.toml"
+    file.write_text('target = "embedded"\n' + lines)
+    for target in (str(file), *(["embedded"] if not lines else [])):
+        asked = options(warmup=None, duration=None, procedure=None) | given
+        load = resolve(target, _with_short_levels(asked, load_said(target))).load
+        assert (load.warmup_s, load.duration_s) == lengths
+
+
+def test_a_count_of_a_file_is_not_passed_over_for_a_short_level(tmp_path: Path) -> None:
+    file = tmp_path / "spec.toml"
+    file.write_text('target = "embedded"\n[load]\nrequests = 9\n')
+    asked = options(warmup=None, duration=None, procedure=None)
+    with pytest.raises(SpecError, match="sweep_shape"):
+        plan_of(resolve(str(file), _with_short_levels(asked, load_said(str(file)))), asked)
 
 
 def test_the_group_keeps_the_last_plan() -> None:
