@@ -144,6 +144,7 @@ def test_an_interrupted_sweep_is_gone_on_with(env: Env, four: Mock) -> None:
     assert (group["group"], levels(group)) == (first["group"], [1, 2, 3])
     assert group["runs"][0]["run"] == first["runs"][0]["run"], "what was whole is not repeated"
     assert group["runs"][1]["run"] != first["runs"][1]["run"], "what was cut short is"
+    assert [run["order"] for run in group["runs"]] == [0, 2, 3], "and stands behind what was cut short"
     shown = nilo(env, "runs", "show", first["group"], "--json")
     assert levels(json.loads(shown.stdout)) == [1, 2, 3]
     code, again, said = swept(env, "--resume", first["group"])

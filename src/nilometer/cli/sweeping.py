@@ -17,7 +17,7 @@ from nilometer.core.spec import Spec, to_toml, to_tree, without_secrets
 from nilometer.experiment.ladder import Search
 from nilometer.experiment.sweep import Plan, Swept, sweep
 from nilometer.metrics import slo
-from nilometer.metrics.curve import finished, greatest, rungs_of
+from nilometer.metrics.curve import greatest, rungs_of
 
 from .machine import group_object
 from .measuring import Found, found_target, interrupts, open_archive_of
@@ -50,8 +50,7 @@ def run_sweep(target: str | None, session: Session, given: dict[str, Any]) -> in
         plan = plan_of(found.spec, given)
         stop = stack.enter_context(interrupts())
         group = _group(found.spec, plan, begun)
-        done = [run for run in before if finished(run)]
-        swept = _sweep(found, plan, group, done, session, archive, stop)
+        swept = _sweep(found, plan, group, before, session, archive, stop)
     _show(swept, group, session, archived=archive is not None)
     return exit_code(swept, session)
 
@@ -164,7 +163,7 @@ def _sweep(
     found: Found,
     plan: Plan,
     group: Group,
-    done: Sequence[Run],
+    before: Sequence[Run],
     session: Session,
     archive: Archive | None,
     stop: Any,
@@ -175,7 +174,7 @@ def _sweep(
             found.headers,
             plan,
             group,
-            done=done,
+            before=before,
             runs=archive,
             watch=progress,
             stop=stop,

@@ -6,9 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
+from tests.unit.archive.samples import make_run
 
+from nilometer.archive.sqlite import SqliteArchive
 from nilometer.cli.spec_options import load_said, resolve
-from nilometer.cli.sweeping import _as_begun, _group, _refuse_beside_levels, _with_short_levels, plan_of
+from nilometer.cli.sweeping import _as_begun, _group, _refuse_beside_levels, _resumed, _with_short_levels, plan_of
 from nilometer.core.errors import SpecError
 from nilometer.core.spec import Load, Spec
 from nilometer.experiment.sweep import Plan
@@ -33,6 +36,19 @@ def gone_on(spec: Spec, begun: dict[str, Any], **given: Any) -> Plan:
 )
 def test_a_sweep_is_gone_on_with_by_its_own_plan(spec: Spec, begun: dict[str, Any]) -> None:
     assert gone_on(spec, begun) == plan_of(spec, options(**begun))
+
+
+def test_what_was_begun_is_repeated_and_the_options_stay_as_they_were(tmp_path: Path) -> None:
+    group = _group(CLOSED, plan_of(CLOSED, options(levels=(2.0,))), None)
+    run = replace(make_run(), group=group.id)
+    given = options(resume=group.id)
+    with SqliteArchive(tmp_path / "archive.sqlite") as archive:
+        archive.put(run, [])
+        archive.put_group(group)
+        begun, before, asked = _resumed(given, archive)
+    assert (begun, [one.id for one in before]) == (group, [run.id])
+    assert (asked["like"], asked["levels"]) == (run.id, [2.0])
+    assert given == options(resume=group.id)
 
 
 def test_options_given_anew_are_heeded() -> None:
