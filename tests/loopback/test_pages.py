@@ -45,7 +45,7 @@ _FIGURE = re.compile(r"(?<![A-Za-z\d])\d")
 LOAD = ("--warmup", "0s", "--drain", "1s", "--workers", "1")
 SHORT = {
     "measure": (*LOAD, "--duration", "0.2s", "--no-archive"),
-    "sweep": (*LOAD, "--duration", "0.2s", "--most", "2"),
+    "sweep": (*LOAD, "--duration", "0.2s"),
 }
 """What makes a command short; a later option counts."""
 UNPROBED = ("--no-probe", "--model", "m")
@@ -333,7 +333,8 @@ def run_command(page: Page, words: list[str], folder: Path) -> tuple[Told, str]:
     told = folder / "told.json"
     command, *own = words
     if command != "workload":
-        own = [*page.given, *own, *SHORT[command], *page.more]
+        searched = ["--most", "2"] if command == "sweep" and "--levels" not in own else []
+        own = [*page.given, *own, *SHORT[command], *searched, *page.more]
     done = CliRunner().invoke(nilo, [command, *own, "--json-file", str(told)])
     assert done.exit_code in ENDS[command], done.output
     machine: Told = json.loads(told.read_text())

@@ -56,7 +56,7 @@ def test_the_greatest_load_and_the_knee_of_a_closed_loop(env: Env, four: Mock) -
 def test_a_rate_that_piles_up_is_stopped_and_is_too_much(env: Env, four: Mock) -> None:
     """28 requests a second are served; at 64 they pile up by 36 a second."""
     begun_s = time.monotonic()
-    options = ("--rate", "16", "--most", "64", "--warmup", "0.4s", "--duration", "20s", "--levels", "64")
+    options = ("--rate", "16", "--warmup", "0.4s", "--duration", "20s", "--levels", "64")
     code, group, said = swept(env, four.url, *SHORT, *options, "--slo", "ttft_p95<=150ms", "--drain", "2s")
     assert code in (1, 4), said  # a busy machine may limit the generator
     assert time.monotonic() - begun_s < 20
@@ -139,13 +139,16 @@ def test_an_interrupted_sweep_is_gone_on_with(env: Env, four: Mock) -> None:
     first = json.loads(out)
     assert levels(first) == [1, 2]
     assert first["runs"][1]["window"]["end_s"] < 1.3
-    code, group, said = swept(env, "--resume", first["group"], "--levels", "1,2,3")
+    code, group, said = swept(env, "--resume", first["group"])
     assert code == 0, said
     assert (group["group"], levels(group)) == (first["group"], [1, 2, 3])
     assert group["runs"][0]["run"] == first["runs"][0]["run"], "what was whole is not repeated"
     assert group["runs"][1]["run"] != first["runs"][1]["run"], "what was cut short is"
+    assert [run["order"] for run in group["runs"]] == [0, 2, 3], "and stands behind what was cut short"
     shown = nilo(env, "runs", "show", first["group"], "--json")
     assert levels(json.loads(shown.stdout)) == [1, 2, 3]
+    code, again, said = swept(env, "--resume", first["group"])
+    assert (code, levels(again)) == (0, [1, 2, 3]), "nothing is left to measure"
 
 
 def test_a_level_whose_target_died_is_unfinished_and_measured_again(env: Env) -> None:
@@ -179,7 +182,7 @@ def test_a_level_whose_target_died_is_unfinished_and_measured_again(env: Env) ->
     assert "at 2 in flight is unfinished" in shown
     assert f"nilo sweep --resume {first['group']}" in shown
     with launched(script, hosting):
-        code, group, said = swept(env, "--resume", first["group"], "--levels", "1,2,4")
+        code, group, said = swept(env, "--resume", first["group"])
     assert (code, levels(group)) == (0, [1, 2, 4]), said
     assert group["runs"][0]["run"] == first["runs"][0]["run"]
     assert group["runs"][1]["run"] != first["runs"][1]["run"]
@@ -226,6 +229,7 @@ def test_a_budget_of_time_is_kept(env: Env, four: Mock) -> None:
         (("URL", "--most", "nan"), 2, "sweep_most"),
         (("URL", "--most", "100001"), 2, "sweep_most"),
         (("URL", "--levels", "200000"), 2, "levels_invalid"),
+        (("URL", "--levels", "2,3", "--most", "9"), 2, "levels_beside"),
         (("URL", "--budget", "1s"), 2, "sweep_budget"),
         (("URL", "--slo", "speed<=1"), 2, "speed"),
         (("URL", "--resume", "nosuch"), 2, "nosuch"),

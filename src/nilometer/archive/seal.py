@@ -9,10 +9,10 @@ from msgspec.structs import replace
 
 from nilometer.core.environment import Environment
 from nilometer.core.errors import SpecError
-from nilometer.core.group import Group
+from nilometer.core.group import Group, parted, with_plan
 from nilometer.core.run import Run
 from nilometer.core.secrets import mask_flags
-from nilometer.core.spec import from_toml, to_toml, without_secrets
+from nilometer.core.spec import from_tree, to_toml, without_secrets
 
 
 def seal_run(run: Run) -> Run:
@@ -25,11 +25,13 @@ def seal_group(group: Group) -> Group:
     if group.spec is None:
         return group
     try:
-        spec = from_toml(group.spec)
-    except SpecError:
+        tree, plan = parted(group.spec)
+        spec = from_tree(tree)
+    except (SpecError, ValueError):
         return group
     sealed = without_secrets(spec)
-    return group if sealed == spec else replace(group, spec=to_toml(sealed))
+    toml = to_toml(sealed)
+    return group if sealed == spec else replace(group, spec=with_plan(toml, plan) if plan else toml)
 
 
 def _seal_environment(environment: Environment) -> Environment:

@@ -124,7 +124,7 @@ def plan_line(spec: Spec, words: Catalogue, *, api: str, now_wall_s: float, amou
     load, prompts = spec.load, spec.prompts
     parts = [
         api,
-        loads.kind(load, words),
+        loads.kind(spec, words),
         _asked(prompts, words, generated=generates(spec.api)),
     ]
     if load.requests is not None:

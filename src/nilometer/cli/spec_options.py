@@ -12,6 +12,7 @@ import click
 from nilometer.core.errors import SpecError
 from nilometer.core.secrets import SHOWN, in_target, in_tree, in_url
 from nilometer.core.spec import RECORDED, Load, Spec, from_toml, from_tree, to_tree
+from nilometer.core.toml import parsed
 
 from .values import HEADER, LABEL, LIMITS, PRICE, RAMP, SECONDS, SHARE
 
@@ -181,6 +182,7 @@ def resolve(target: str, given: dict[str, Any], base: Spec | None = None) -> Spe
     _take_protocol(tree, anew=given.get("api") is not None)
     load = tree.setdefault("load", {})
     _choose_loop(load, given)
+    _refuse_unheeded(load, given)
     spec = from_tree(tree, "options")
     _refuse_masked(spec)
     return spec
@@ -203,14 +205,21 @@ def _take_protocol(tree: dict[str, Any], *, anew: bool) -> None:
 
 
 def _with_workload(given: dict[str, Any]) -> dict[str, Any]:
-    """--replay is a workload with its own arrivals, --prompts one of texts. Slug `workload_twice`: more than one."""
+    """--replay is a workload with its own arrivals, --prompts one of texts.
+
+    Slugs `workload_twice`: more than one; `replay_arrivals`: a replay by other arrivals than its own.
+    """
     named = [option for option in ("workload", "prompts", "replay") if given.get(option)]
     if len(named) > 1:
         raise SpecError("workload_twice")
     if not named:
         return given
     asked = {**given, "workload": given[named[0]]}
-    return {**asked, "arrivals": given.get("arrivals") or RECORDED} if named == ["replay"] else asked
+    if named != ["replay"]:
+        return asked
+    if given.get("arrivals") not in (None, RECORDED):
+        raise SpecError("replay_arrivals", arrivals=given["arrivals"])
+    return {**asked, "arrivals": RECORDED}
 
 
 def _refuse_masked(spec: Spec) -> None:
@@ -241,6 +250,28 @@ def _choose_loop(load: dict[str, Any], given: dict[str, Any]) -> None:
             load.pop(_LOOPS[flag])
     elif not asked:
         load["concurrency"] = 1
+
+
+_PLAIN = Load()
+
+
+def _refuse_unheeded(load: dict[str, Any], given: dict[str, Any]) -> None:
+    """What the kind of loop that was chosen has no use for: slugs `arrivals_without_rate`, `speed_without_replay`,
+    `ramp_open`. A flag that chooses another loop than a file or a run takes this out of theirs."""
+    arrivals, rated = str(load.get("arrivals", _PLAIN.arrivals)), load.get("rate_per_s") is not None
+    varies = Load(arrivals=arrivals).varies
+    chosen = any(given.get(flag) is not None for flag in _LOOPS)
+    for flag, key, unheeded, slug in (
+        ("arrivals", "arrivals", not rated and not varies, "arrivals_without_rate"),
+        ("speed", "speed", arrivals != RECORDED, "speed_without_replay"),
+        ("ramp", "ramp_s", (rated or varies) and load.get("ramp_s"), "ramp_open"),
+    ):
+        by_flag = given.get(flag) is not None
+        if not unheeded or (not by_flag and load.get(key, getattr(_PLAIN, key)) == getattr(_PLAIN, key)):
+            continue
+        if by_flag or not chosen:
+            raise SpecError(slug, value=load[key])
+        load.pop(key)
 
 
 def _names_a_loop(key: str, value: Any) -> bool:
@@ -312,6 +343,12 @@ def extra_body(text: str) -> dict[str, Any]:
     if not isinstance(body, dict):
         raise SpecError("extra_body_invalid", detail="not a JSON object")
     return body
+
+
+def load_said(target: str) -> frozenset[str]:
+    """The keys that a TOML file has under [load]; none of what is no such file."""
+    load = parsed(_text(target), target).get("load") if target.endswith(".toml") else None
+    return frozenset(load if isinstance(load, dict) else ())
 
 
 def _read(path: str) -> Spec:

@@ -22,7 +22,7 @@ def _options(command: Command) -> Command:
         speed=None,
         arrivals="Open loop: poisson, constant or gamma:CV.  [default: poisson]",
         concurrency="The first level of a closed loop: N requests in flight.  [default: 1]",
-        rate="The first level of an open loop: requests per second.",
+        rate="The first level of an open loop: requests per second; beside --levels only that these are rates.",
         warmup="Load before the measured stretch of each level.  [default: 15s]",
         duration="The measured stretch of each level.  [default: 45s]",
     )
@@ -35,7 +35,11 @@ def _options(command: Command) -> Command:
 @click.option("--levels", type=LEVELS, help="Loads to measure, N,N,...; left out: they are searched.")
 @click.option("--most", type=float, help="The greatest load to try.  [default: 256 times the first]")
 @click.option("--budget", type=SECONDS, help="No level begins that would end after this time.")
-@click.option("--resume", metavar="GROUP", help="Go on with a sweep that was cut short; its levels are kept.")
+@click.option(
+    "--resume",
+    metavar="GROUP",
+    help="Go on with a sweep that was cut short, as it was begun; finished levels are kept.",
+)
 @click.option("--no-archive", is_flag=True, help="Keep the runs out of the archive.")
 @shared_options
 def command(target: str | None, session: Session, **given: Any) -> None:

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import ExitStack
 from random import Random
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from nilometer.core.errors import SpecError
-from nilometer.core.group import Group
+from nilometer.core.group import Group, parted, with_plan
 from nilometer.core.run import Run, new_id
 from nilometer.core.spec import Spec, to_toml, to_tree, without_secrets
 from nilometer.experiment.ladder import Search
 from nilometer.experiment.sweep import Plan, Swept, sweep
 from nilometer.metrics import slo
-from nilometer.metrics.curve import finished, greatest, rungs_of
+from nilometer.metrics.curve import greatest, rungs_of
 
 from .machine import group_object
 from .measuring import Found, found_target, interrupts, open_archive_of
 from .progress import Progress
 from .session import Session
+from .spec_options import load_said
 
 if TYPE_CHECKING:
     from nilometer.archive.protocol import Archive
@@ -37,20 +40,26 @@ _OF_A_LEVEL = ("concurrency", "rate_per_s", "workers")
 
 def run_sweep(target: str | None, session: Session, given: dict[str, Any]) -> int:
     """Measure the curve; returns the exit code of the contract."""
+    _refuse_beside_levels(given)
     with ExitStack() as stack:
         archive = None if given["no_archive"] else stack.enter_context(open_archive_of(session))
-        group, before = _resumed(given["resume"], archive, given)
-        if target is None or not target.endswith(".toml"):
-            given = _with_short_levels(given)
+        begun, before, given = _resumed(given, archive)
+        given = _with_short_levels(given, load_said(target or ""))
         found = stack.enter_context(found_target(target, session, given, archive))
         _refuse_other_conditions(found.spec, before)
         plan = plan_of(found.spec, given)
         stop = stack.enter_context(interrupts())
-        group = group or _new_group(found.spec)
-        done = [run for run in before if finished(run)]
-        swept = _sweep(found, plan, group, done, session, archive, stop)
+        group = _group(found.spec, plan, begun)
+        swept = _sweep(found, plan, group, before, session, archive, stop)
     _show(swept, group, session, archived=archive is not None)
     return exit_code(swept, session)
+
+
+def _refuse_beside_levels(given: dict[str, Any]) -> None:
+    """Levels by list begin with none and end at none but their own: slug `levels_beside`."""
+    idle = [option for option, name in (("-c", "concurrency"), ("--most", "most")) if given[name] is not None]
+    if given["levels"] and idle:
+        raise SpecError("levels_beside", option=idle[0])
 
 
 def plan_of(spec: Spec, given: dict[str, Any]) -> Plan:
@@ -59,14 +68,13 @@ def plan_of(spec: Spec, given: dict[str, Any]) -> Plan:
     load = spec.load
     if load.varies or load.requests is not None:
         raise SpecError("sweep_shape")
-    first = load.rate_per_s if load.is_open else float(load.concurrency or 1)
-    assert first is not None  # noqa: S101 - an open load that does not vary has a rate
+    first = float(given.get("first") or load.rate_per_s or load.concurrency or 1)
     levels = given["levels"]
     ceiling = MOST_RATE if load.is_open else MOST_IN_FLIGHT
     if levels and not load.is_open and any(level != round(level) or level > ceiling for level in levels):
         raise SpecError("levels_invalid", text=",".join(f"{level:g}" for level in levels), most=int(ceiling))
     most = given["most"] if given["most"] is not None else min(MOST * first, ceiling)
-    if not first <= most <= ceiling:
+    if not levels and not first <= most <= ceiling:
         raise SpecError("sweep_most", most=most, first=first, ceiling=int(ceiling))
     if given["budget"] is not None and given["budget"] < load.warmup_s + load.duration_s:
         raise SpecError("sweep_budget", budget=given["budget"], level=load.warmup_s + load.duration_s)
@@ -79,30 +87,53 @@ def _has_border(spec: Spec) -> bool:
     return any(bound.unit != "share" for bound in slo.parse(spec.slo)) if spec.slo else False
 
 
-def _with_short_levels(given: dict[str, Any]) -> dict[str, Any]:
+def _with_short_levels(given: dict[str, Any], said: Collection[str]) -> dict[str, Any]:
+    """The options with the lengths of a level that neither they nor the keys of a file's [load], `said`, give."""
     if given["like"] or given["resume"] or given["procedure"]:
         return given
-    defaults = {"warmup": WARMUP_S, "duration": DURATION_S}
-    return {**given, **{name: value for name, value in defaults.items() if given[name] is None}}
+    short = {} if "warmup_s" in said else {"warmup": WARMUP_S}
+    if not {"duration_s", "requests"} & {*said}:
+        short["duration"] = DURATION_S
+    return {**given, **{name: value for name, value in short.items() if given[name] is None}}
 
 
-def _new_group(spec: Spec) -> Group:
-    toml = to_toml(without_secrets(spec))
-    return Group(id=new_id(Random()), type="sweep", started_wall_ns=time.time_ns(), spec=toml)  # noqa: S311 - a name
+def _group(spec: Spec, plan: Plan, begun: Group | None) -> Group:
+    """The group with its plan, a new one or the one that was begun: what is cut short goes on by the last plan."""
+    group = begun or Group(id=new_id(Random()), type="sweep", started_wall_ns=time.time_ns())  # noqa: S311 - a name
+    return replace(group, spec=with_plan(to_toml(without_secrets(spec)), _options_of(plan)))
 
 
-def _resumed(ref: str | None, archive: Archive | None, given: dict[str, Any]) -> tuple[Group | None, list[Run]]:
-    """The group to go on with and its runs; its spec is then repeated as --like does. Slug `resume_no_sweep`."""
+def _options_of(plan: Plan) -> dict[str, Any]:
+    """The options that ask for this plan; `first` stands for -c or --rate."""
+    search = {"first": plan.search.first, "most": plan.search.most}
+    chosen = search if plan.levels is None else {"levels": list(plan.levels)}
+    return chosen if plan.budget_s is None else {**chosen, "budget": plan.budget_s}
+
+
+def _as_begun(begun: Group, given: dict[str, Any]) -> dict[str, Any]:
+    """The options, and for those left out what the sweep was begun with. Who chooses levels anew chooses all of them;
+    the time begins anew with every resumption."""
+    _, plan = parted(begun.spec or "")
+    chosen_anew = any(given[name] is not None for name in ("concurrency", "rate", "levels", "most"))
+    names = ("budget",) if chosen_anew else ("first", "levels", "most", "budget")
+    return {**given, **{name: plan[name] for name in names if name in plan and given.get(name) is None}}
+
+
+def _resumed(given: dict[str, Any], archive: Archive | None) -> tuple[Group | None, list[Run], dict[str, Any]]:
+    """The group to go on with, its runs, and the options: its spec is repeated as --like does, by its own plan.
+
+    Slug `resume_no_sweep`.
+    """
+    ref = given["resume"]
     if ref is None:
-        return None, []
+        return None, [], given
     if archive is None:
         raise SpecError("resume_no_sweep", group=ref)
     group = archive.get_group(archive.resolve_group(ref))
     if group.type != "sweep":
         raise SpecError("resume_no_sweep", group=ref)
     runs = archive.find(group.id)
-    given["like"] = given["like"] or runs[0].id
-    return group, runs
+    return group, runs, _as_begun(group, {**given, "like": given["like"] or runs[0].id})
 
 
 def _refuse_other_conditions(spec: Spec, before: Sequence[Run]) -> None:
@@ -132,7 +163,7 @@ def _sweep(
     found: Found,
     plan: Plan,
     group: Group,
-    done: Sequence[Run],
+    before: Sequence[Run],
     session: Session,
     archive: Archive | None,
     stop: Any,
@@ -143,7 +174,7 @@ def _sweep(
             found.headers,
             plan,
             group,
-            done=done,
+            before=before,
             runs=archive,
             watch=progress,
             stop=stop,

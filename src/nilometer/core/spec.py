@@ -105,6 +105,12 @@ class Prompts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         """Whether every request stands alone: no conversation, no mix."""
         return self.turns.strip() == "1" and not self.scenarios
 
+    @property
+    def converses(self) -> bool:
+        """Whether a conversation may have more than one turn: a rate is then one of conversations."""
+        kinds = [one.turns or self.turns for one in self.scenarios] or [self.turns]
+        return any(turns.strip() != "1" for turns in kinds)
+
 
 class Sampling(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What is sent besides the prompt."""
@@ -286,7 +292,7 @@ def secrets_of(spec: Spec, headers: Iterable[tuple[str, str]]) -> tuple[str, ...
 def _without_none(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _without_none(item) for key, item in value.items() if item is not None}
-    return value
+    return [_without_none(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def _refuse_null(value: Any, path: str) -> None:

@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from nilometer.metrics.curve import Rung, gain
+from nilometer.metrics.curve import Rung, borne, gain
 
 TOLERANCE = 0.1
 """The border is known well enough when the load that breaks is by no more than this above the one that keeps."""
@@ -34,7 +34,7 @@ def next_level(search: Search, rungs: Sequence[Rung]) -> float | None:
     if not rungs:
         return search.first
     ordered = sorted(rungs)
-    if any(rung.met is None for rung in ordered) and search.by_slo:
+    if any(rung.met is None for rung in ordered):
         return None  # the generator, not the service: more of it tells nothing
     broke = next((i for i, rung in enumerate(ordered) if rung.met is False), None)
     if broke is None:
@@ -55,7 +55,7 @@ def _further(search: Search, ordered: Sequence[Rung]) -> float | None:
 
 
 def _is_flat(ordered: Sequence[Rung]) -> bool:
-    known = [(rung.level, rung.throughput) for rung in ordered if rung.throughput]
+    known = borne(ordered)
     return len(known) >= 2 and gain(known[-2], known[-1]) < FLAT_GAIN
 
 

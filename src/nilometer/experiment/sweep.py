@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import count
 from random import Random
 from typing import Literal, NamedTuple
 
@@ -50,7 +51,7 @@ def sweep(
     plan: Plan,
     group: Group,
     *,
-    done: Sequence[Run],
+    before: Sequence[Run],
     runs: Runs | None,
     watch: Watch,
     stop: Stop,
@@ -58,19 +59,21 @@ def sweep(
     random: Random,
     monotonic: Callable[[], float] = time.monotonic,
 ) -> Swept:
-    """Measure level after level, until one is cut off with its target. `done` are levels of this group that need not be
-    measured again.
+    """Measure level after level, until one is cut off with its target. `before` are the runs that the group has: those
+    of them that were finished are not measured again.
 
-    The token budget of the spec is that of all levels together, of `done` too: each level has what is left of it.
+    The token budget of the spec is that of all finished levels together: each level has what is left of it.
     """
     begun_s = monotonic()
+    done = [run for run in before if finished(run)]
     measured = list(done)
+    orders = count(next_order(before))
     costs_s: list[float] = []
     short: Short | None = None
 
     def test(level: float) -> Run:
         at_s = monotonic()
-        place = Place(group=group, role="level", level=level_name(level), order=len(measured))
+        place = Place(group=group, role="level", level=level_name(level), order=next(orders))
         run = measure(
             within(at_level(spec, level), tokens_left(spec, measured)),
             headers,
@@ -95,7 +98,7 @@ def sweep(
             if left is not None and left <= 0:
                 short = "tokens"
                 return
-            if plan.budget_s is not None and monotonic() - begun_s + cost_s > plan.budget_s and measured:
+            if plan.budget_s is not None and monotonic() - begun_s + cost_s > plan.budget_s and costs_s:
                 short = "time"
                 return
             yield partial(test, level)
@@ -103,7 +106,13 @@ def sweep(
                 return  # the next would find nobody, or a service that has just begun
 
     series = one_by_one(tests(), stop)
-    return Swept(Series([*done, *series.runs], series.fault or lost(series.runs[-1]), series.cut), short)
+    ended = series.runs[-1:]  # none where all levels had been measured before
+    return Swept(Series([*done, *series.runs], series.fault or next(map(lost, ended), None), series.cut), short)
+
+
+def next_order(before: Sequence[Run]) -> int:
+    """The place in the group behind all of its runs, those that were cut off included."""
+    return max((run.order for run in before if run.order is not None), default=-1) + 1
 
 
 def one_a_level(runs: Sequence[Run]) -> list[Run]:

@@ -33,6 +33,8 @@ class Rung(NamedTuple):
     """The largest of measured / limit over the bounds on latencies and errors: above 1 = missed."""
     throughput: float | None
     """Output tokens per second; requests per second where tokens are not known."""
+    broken: bool = False
+    """Whether the service did not bear the load at all."""
 
 
 class Greatest(NamedTuple):
@@ -66,7 +68,7 @@ def rung_of(level: float, summary: Summary, bounds: Sequence[Bound], *, broken: 
         met = None  # what was measured is the generator's
     made = summary.throughput
     known = made.requests_per_s if made.output_tokens_per_s is None else made.output_tokens_per_s
-    return Rung(level, met, _worst(held), known)
+    return Rung(level, met, _worst(held), known, broken)
 
 
 def rungs_of(runs: Iterable[Run]) -> list[Rung]:
@@ -97,13 +99,20 @@ def knee(rungs: Iterable[Rung]) -> float | None:
     """Where the two asymptotes of a closed loop cross: N* = X_max / X(1); None where the plateau was not reached.
 
     X(N) <= min(N X(1), X_max) (Denning and Buzen, The Operational Analysis of Queueing Network Models, 1978). X(1) is
-    taken from the lowest load, by its share.
+    taken from the lowest load, by its share. Only the loads that were `borne` count.
     """
-    known = [(rung.level, rung.throughput) for rung in sorted(rungs) if rung.throughput]
+    known = borne(rungs)
     if len(known) < 2 or gain(known[-2], known[-1]) >= PLATEAU_GAIN:
         return None
     level, throughput = known[0]
     return max(made for _, made in known) / (throughput / level)
+
+
+def borne(rungs: Iterable[Rung]) -> list[tuple[float, float]]:
+    """Level and throughput, lowest first, where the throughput is the service's: nothing of a load that is unfinished,
+    that the generator limited, or that the service broke down under."""
+    told = (rung for rung in rungs if rung.met is not None and not rung.broken)
+    return sorted((rung.level, rung.throughput) for rung in told if rung.throughput)
 
 
 def gain(before: tuple[float, float], after: tuple[float, float]) -> float:

@@ -55,7 +55,7 @@ def conditions(run: Run, words: Catalogue) -> list[Fact]:
 
 def load(run: Run, words: Catalogue) -> str:
     """Closed or open loop with its size."""
-    return loads.kind(run.spec.load, words)
+    return loads.kind(run.spec, words)
 
 
 def measured(held: slo.Held) -> str:

@@ -69,7 +69,7 @@ def _achieved(run: Run, words: Catalogue) -> str:
         makes = words.say("screen.lead.tokens", tokens=ESTIMATE + tokens if estimated(run.summary) else tokens)
     return words.say(
         "screen.lead.achieved",
-        who=load.who(run.spec.load, words),
+        who=load.who(run.spec, words),
         gets=_gets(run.summary.latency_ms, words),
         makes=makes,
     )

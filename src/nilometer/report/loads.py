@@ -8,10 +8,11 @@ from nilometer.core.run import Run
 from nilometer.core.summary import Distribution
 from nilometer.text import units
 from nilometer.text.i18n import Catalogue
+from nilometer.text.load import rate_unit
 
 from .document import Cell, Column, Table
 from .notes import level
-from .table import ESTIMATE, MARK, estimated, figure
+from .table import ESTIMATE, estimated, figure, legend_few, value
 
 _COLUMNS = (("ttft", "p50"), ("ttft", "p95"), ("tpot", "p50"), ("e2e", "p50"))
 
@@ -21,10 +22,10 @@ def table(runs: Sequence[Run], words: Catalogue, first: tuple[str, Sequence[str]
 
     `first`: a heading and a name for each run in place of its load.
     """
-    scales = [units.latency_scale(_of(run, name, stat) for run in runs) for name, stat in _COLUMNS]
+    scales = [units.latency_scale(value(run.summary.latency_ms, *column) for run in runs) for column in _COLUMNS]
     opened = any(run.spec.load.is_open for run in runs)
     title, names = first or (
-        words.say("short.requests_per_s" if opened else "short.in_flight"),
+        rate_unit(runs[0].spec, words) if opened else words.say("short.in_flight"),
         [level(run) for run in runs],
     )
     return Table(
@@ -45,7 +46,7 @@ def table(runs: Sequence[Run], words: Catalogue, first: tuple[str, Sequence[str]
 
 def _row(name: str, run: Run, scales: Sequence[units.Scale]) -> list[Cell]:
     latency, tokens = run.summary.latency_ms, run.summary.throughput.output_tokens_per_s
-    tpot = _of(run, "tpot", "p50")
+    tpot = value(latency, "tpot", "p50")
     return [
         Cell(name, "!" if run.verdict == "inadmissible" else ""),
         Cell(units.count(run.summary.requests.ok)),
@@ -59,14 +60,8 @@ def _row(name: str, run: Run, scales: Sequence[units.Scale]) -> list[Cell]:
 
 
 def _legend(runs: Sequence[Run], words: Catalogue) -> Iterable[str]:
-    if any(stat in run.summary.latency_ms.get(name, Distribution()).marked for run in runs for name, stat in _COLUMNS):
-        yield f"{MARK} {words.say('screen.legend_few')}"
+    yield from legend_few((run.summary.latency_ms for run in runs), _COLUMNS, words)
     if any(run.verdict == "inadmissible" for run in runs):
         yield f"! {words.say('screen.legend_inadmissible')}"
     if any(estimated(run.summary) for run in runs):
         yield f"{ESTIMATE} {words.say('screen.legend_estimated')}"
-
-
-def _of(run: Run, name: str, stat: str) -> float | None:
-    value: float | None = getattr(run.summary.latency_ms.get(name, Distribution()), stat)
-    return value

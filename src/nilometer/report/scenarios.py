@@ -9,7 +9,7 @@ from nilometer.text import units
 from nilometer.text.i18n import Catalogue
 
 from .document import Cell, Column, Table
-from .table import MARK, figure
+from .table import figure, legend_few, value
 
 _COLUMNS = (("ttft", "p50"), ("ttft", "p95"), ("tpot", "p50"), ("e2e", "p50"), ("e2e", "p95"))
 
@@ -19,8 +19,7 @@ def table(summary: Summary, words: Catalogue) -> Iterator[Table]:
     if not summary.scenarios:
         return
     rows = summary.scenarios
-    scales = [units.latency_scale(_value(one.latency_ms, column) for one in rows.values()) for column in _COLUMNS]
-    marked = any(stat in one.latency_ms.get(name, _NONE).marked for one in rows.values() for name, stat in _COLUMNS)
+    scales = [units.latency_scale(value(one.latency_ms, *column) for one in rows.values()) for column in _COLUMNS]
     yield Table(
         columns=[
             Column(words.say("short.scenario"), "left"),
@@ -35,20 +34,11 @@ def table(summary: Summary, words: Catalogue) -> Iterator[Table]:
                 Cell(name),
                 Cell(units.count(one.ok)),
                 *(
-                    figure(one.latency_ms.get(metric, _NONE), stat, scale)
+                    figure(one.latency_ms.get(metric, Distribution()), stat, scale)
                     for (metric, stat), scale in zip(_COLUMNS, scales, strict=True)
                 ),
             ]
             for name, one in rows.items()
         ],
-        legend=[f"{MARK} {words.say('screen.legend_few')}"] if marked else [],
+        legend=legend_few((one.latency_ms for one in rows.values()), _COLUMNS, words),
     )
-
-
-_NONE = Distribution()
-
-
-def _value(latency_ms: dict[str, Distribution], column: tuple[str, str]) -> float | None:
-    name, stat = column
-    value: float | None = getattr(latency_ms.get(name, _NONE), stat)
-    return value

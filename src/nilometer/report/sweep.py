@@ -10,11 +10,12 @@ from nilometer.core.summary import Distribution, Summary
 from nilometer.metrics.curve import Greatest, Rung, finished, greatest, knee, rungs_of
 from nilometer.text import units
 from nilometer.text.i18n import Catalogue
+from nilometer.text.load import rate_unit
 
 from . import notes
 from .document import Bar, Bars, Cell, Column, Document, Foot, Lead, Table
 from .notes import level, short
-from .table import MARK, figure
+from .table import figure, legend_few, value
 
 Ending = Literal["cut", "time", "tokens"]
 _Columns = tuple[tuple[str, str], ...]
@@ -58,7 +59,7 @@ def _lead(
 ) -> Lead:
     spec = runs[0].spec
     bend = knee(rungs)
-    unit = words.say("screen.sweep.rate" if spec.load.is_open else "screen.sweep.users")
+    unit = rate_unit(spec, words) if spec.load.is_open else words.say("screen.sweep.users")
     parts = [_border(found, rungs, spec.slo, unit, words)] if spec.slo else []
     if spec.slo and found is not None and _few(runs, found):
         parts.append(words.say("screen.sweep.few"))
@@ -98,7 +99,9 @@ def _border(found: Greatest | None, rungs: Sequence[Rung], slo: str, unit: str, 
 def _table(runs: Sequence[Run], rungs: Sequence[Rung], words: Catalogue) -> Table:
     shown = _shown(runs)
     scales = {
-        name: units.latency_scale(_stat(run, name, stat) for run in runs for other, stat in shown if other == name)
+        name: units.latency_scale(
+            value(run.summary.latency_ms, name, stat) for run in runs for other, stat in shown if other == name
+        )
         for name, _ in shown
     }
     made_of = _made_of(runs)
@@ -106,8 +109,8 @@ def _table(runs: Sequence[Run], rungs: Sequence[Rung], words: Catalogue) -> Tabl
     with_slo = runs[0].spec.slo is not None
     bought = [(name, of) for name, of in _BOUGHT.items() if any(of(run.summary) is not None for run in runs)]
     columns = [
-        Column(words.say("short.requests_per_s" if opened else "short.in_flight")),
-        *([Column(words.say("short.came"))] if opened else []),
+        Column(rate_unit(runs[0].spec, words) if opened else words.say("short.in_flight")),
+        *([Column(words.say("short.came"), "decimal", words.say("screen.requests_unit"))] if opened else []),
         Column("n", "right"),
         *(Column(f"{words.say(f'short.{name}')} {stat}", "decimal", scales[name].symbol) for name, stat in shown),
         Column(words.say("short.tokens_all"), "decimal", words.say(f"screen.{made_of}_unit")),
@@ -131,7 +134,7 @@ def _table(runs: Sequence[Run], rungs: Sequence[Rung], words: Catalogue) -> Tabl
 
 
 def _shown(runs: Sequence[Run]) -> _Columns:
-    return _COLUMNS if any(_stat(run, "ttft", "p50") is not None for run in runs) else _WHOLE
+    return _COLUMNS if any(value(run.summary.latency_ms, "ttft", "p50") is not None for run in runs) else _WHOLE
 
 
 def _made_of(runs: Sequence[Run]) -> Literal["tokens", "requests"]:
@@ -152,12 +155,9 @@ def _came_per_s(run: Run) -> float | None:
 
 
 def _legend(runs: Sequence[Run], words: Catalogue) -> Sequence[str]:
-    few = any(
-        stat in run.summary.latency_ms.get(name, Distribution()).marked for run in runs for name, stat in _shown(runs)
-    )
     refused = any(run.verdict == "inadmissible" for run in runs)
     return [
-        *([f"{MARK} {words.say('screen.legend_few')}"] if few else []),
+        *legend_few((run.summary.latency_ms for run in runs), _shown(runs), words),
         *([f"! {words.say('screen.legend_inadmissible')}"] if refused else []),
     ]
 
@@ -193,8 +193,3 @@ def _foot(
         commands.insert(0, f"nilo sweep --resume {group}")
     text = words.say("screen.foot.group", group=group, runs=", ".join(short(run) for run in runs))
     return Foot(text=text, lead=words.say("screen.foot.next"), commands=commands)
-
-
-def _stat(run: Run, name: str, stat: str) -> float | None:
-    value: float | None = getattr(run.summary.latency_ms.get(name, Distribution()), stat)
-    return value

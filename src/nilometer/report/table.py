@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
+
 from nilometer.core.summary import Distribution, Summary
 from nilometer.metrics.catalogue import METRICS
 from nilometer.text import units
@@ -22,8 +24,7 @@ ESTIMATE = "~"
 def of(summary: Summary, words: Catalogue) -> Table:
     """TTFT, TPOT and E2E always, `-` where not measured; TTFA, ITL or frame gap, start lag, refill where they add."""
     shown = [(name, summary.latency_ms.get(name, Distribution())) for name in rows_of(summary)]
-    marked = any(percentile in distribution.marked for _, distribution in shown for percentile in PERCENTILES)
-    legend = [f"{MARK} {words.say('screen.legend_few')}"] if marked else []
+    legend = legend_few([dict(shown)], [(name, stat) for name, _ in shown for stat in PERCENTILES], words)
     legend += [f"{ESTIMATE} {words.say('screen.legend_estimated')}"] if estimated(summary) else []
     return Table(
         columns=[
@@ -55,6 +56,20 @@ def _adds(name: str, latency: dict[str, Distribution]) -> bool:
     if name == "frame_gap" and _measured(latency.get("itl")):
         return False
     return _measured(latency.get(name))
+
+
+def value(latency_ms: Mapping[str, Distribution], name: str, stat: str) -> float | None:
+    """One percentile of one latency in ms; None where it was not measured."""
+    found: float | None = getattr(latency_ms.get(name, Distribution()), stat)
+    return found
+
+
+def legend_few(
+    rows: Iterable[Mapping[str, Distribution]], columns: Sequence[tuple[str, str]], words: Catalogue
+) -> list[str]:
+    """What the mark of too few samples means, where a figure of these columns has it."""
+    marked = any(stat in row.get(name, Distribution()).marked for row in rows for name, stat in columns)
+    return [f"{MARK} {words.say('screen.legend_few')}"] if marked else []
 
 
 def figure(distribution: Distribution, percentile: str, scale: units.Scale) -> Cell:

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from nilometer.archive.seal import seal_group, seal_run
 from nilometer.core.environment import EngineFacts, Environment
-from nilometer.core.group import Group
+from nilometer.core.group import Group, parted, with_plan
 from nilometer.core.spec import Http, Spec, from_toml, to_toml
 
 from .samples import make_run
@@ -42,6 +42,14 @@ def test_the_toml_of_a_group_is_sealed_where_it_holds_a_secret() -> None:
     sealed = seal_group(leaky).spec
     assert sealed is not None
     assert from_toml(sealed).http.headers == {"X": "***"}
+
+
+def test_a_plan_beside_the_spec_of_a_sweep_hides_no_secret_and_stays() -> None:
+    toml = to_toml(Spec(target="embedded", http=Http(headers={"X": CANARY})))
+    sealed = seal_group(Group(id="g", type="sweep", started_wall_ns=1, spec=with_plan(toml, {"levels": [2.0]}))).spec
+    assert sealed is not None
+    tree, plan = parted(sealed)
+    assert (tree["http"]["headers"], plan) == ({"X": "***"}, {"levels": [2.0]})
 
 
 def test_a_group_without_a_spec_or_with_other_text_stays() -> None:

@@ -57,6 +57,57 @@ def test_a_flag_chooses_the_loop_over_the_files_other_kind(tmp_path: Path) -> No
     assert refused.value.slug == "two_loops"
 
 
+@pytest.mark.parametrize(
+    ("given", "slug"),
+    [
+        *(({"arrivals": kind}, "arrivals_without_rate") for kind in ("constant", "poisson", "gamma:3")),
+        ({"arrivals": "gamma:3", "concurrency": 2}, "arrivals_without_rate"),
+        *(
+            ({"replay": "f.toml", "arrivals": kind}, "replay_arrivals")
+            for kind in ("constant", "poisson", "gamma:3", "ramp:1,2,3s", "steps:1@1s")
+        ),
+        ({"speed": 2.0}, "speed_without_replay"),
+        ({"speed": 1.0}, "speed_without_replay"),
+        ({"speed": 2.0, "rate": 3.0}, "speed_without_replay"),
+        ({"speed": 2.0, "workload": "f.toml"}, "speed_without_replay"),
+        ({"ramp": 2.0, "rate": 3.0}, "ramp_open"),
+        ({"ramp": 2.0, "arrivals": "ramp:1,2,3s"}, "ramp_open"),
+        ({"ramp": 2.0, "replay": "f.toml"}, "ramp_open"),
+    ],
+)
+def test_a_flag_that_the_loop_has_no_use_for_is_refused(given: dict[str, Any], slug: str) -> None:
+    with pytest.raises(SpecError) as refused:
+        resolve(URL, given)
+    assert refused.value.slug == slug
+
+
+@pytest.mark.parametrize(
+    ("lines", "slug"),
+    [
+        ('arrivals = "gamma:3"', "arrivals_without_rate"),
+        ('concurrency = 2\narrivals = "constant"', "arrivals_without_rate"),
+        ("speed = 2.0", "speed_without_replay"),
+        ("rate_per_s = 2.0\nramp_s = 1.0", "ramp_open"),
+    ],
+)
+def test_a_key_that_the_loop_has_no_use_for_is_refused(tmp_path: Path, lines: str, slug: str) -> None:
+    file = toml(tmp_path, f'target = "{URL}"\n[load]\n{lines}\n')
+    with pytest.raises(SpecError) as refused:
+        resolve(file, {})
+    assert refused.value.slug == slug
+
+
+def test_a_loop_chosen_by_flag_takes_out_what_belongs_to_the_other() -> None:
+    rated = Spec(target=URL, load=Load(rate_per_s=2.0, arrivals="gamma:3"))
+    assert resolve("", {"concurrency": 2}, rated).load == Load(concurrency=2)
+    replayed = Spec(target=URL, load=Load(arrivals="recorded", speed=2.0))
+    assert resolve("", {"speed": 3.0}, replayed).load.speed == 3
+    assert resolve("", {"rate": 2.0}, replayed).load == Load(rate_per_s=2.0)
+    ramped = Spec(target=URL, load=Load(concurrency=2, ramp_s=3.0))
+    assert resolve("", {"rate": 2.0}, ramped).load == Load(rate_per_s=2.0)
+    assert resolve(URL, {"rate": 2.0, "ramp": 0.0}).load.ramp_s == 0, "no ramp is what an open loop has"
+
+
 def test_guide_sets_its_three_values() -> None:
     base = Spec(target=URL, load=Load(concurrency=2, requests=100, warmup_s=1.0))
     for load in (resolve(URL, {"procedure": "guide"}).load, resolve("", {"procedure": "guide"}, base).load):

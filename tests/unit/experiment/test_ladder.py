@@ -105,4 +105,5 @@ def test_without_a_bound_it_stops_where_more_load_makes_no_more_tokens() -> None
 
 
 def test_a_limited_generator_ends_the_search() -> None:
-    assert next_level(CLOSED, [Rung(1, True, 0.1, 50), Rung(2, None, 0.1, 50)]) is None
+    for search in (CLOSED, CLOSED._replace(by_slo=False)):
+        assert next_level(search, [Rung(1, True, 0.1, 50), Rung(2, None, 0.1, 90)]) is None

@@ -11,7 +11,7 @@ from tests.unit.archive.samples import make_run
 from nilometer.core.finding import Finding
 from nilometer.core.run import Run
 from nilometer.core.summary import Counts
-from nilometer.experiment.sweep import level_name, one_a_level
+from nilometer.experiment.sweep import level_name, next_order, one_a_level
 from nilometer.metrics.curve import Greatest, Rung, greatest, rungs_of
 
 
@@ -40,6 +40,12 @@ def test_of_a_level_that_was_measured_again_one_run_counts() -> None:
     assert [(one.level, one.order) for one in one_a_level(runs)] == [("1", 0), ("2", 2), ("4", 3)]
     assert [one.order for one in one_a_level([*runs, _level("2", 4, cut=False)])] == [0, 3, 4]
     assert [one.order for one in one_a_level([_level("2", 0, cut=False), _level("2", 1, cut=True)])] == [0]
+
+
+def test_a_level_that_is_measured_again_has_a_place_of_its_own() -> None:
+    assert next_order([]) == 0
+    assert next_order([_level("1", 0, cut=False), _level("2", 1, cut=True)]) == 2
+    assert next_order([_level("4", 3, cut=True), _level("2", 1, cut=False)]) == 4
 
 
 @pytest.mark.parametrize("order", range(4))

@@ -66,11 +66,27 @@ def test_the_greatest_is_below_the_first_that_broke() -> None:
 
 def test_the_knee_is_where_the_asymptotes_cross() -> None:
     """X(1) = 50, X_max = 400: they cross at 8."""
-    rungs = [Rung(1, None, None, 50), Rung(4, None, None, 190), Rung(16, None, None, 400), Rung(32, None, None, 396)]
+    rungs = [Rung(1, True, None, 50), Rung(4, True, None, 190), Rung(16, True, None, 400), Rung(32, False, 2.0, 396)]
     assert knee(rungs) == pytest.approx(8.0)
     assert knee(rungs[1:]) == pytest.approx(400 / 47.5)
     assert knee(rungs[:3]) is None, "it still grows"
     assert knee(rungs[:1]) is None
+
+
+@pytest.mark.parametrize(
+    "last", [Rung(4, None, None, 210), Rung(4, None, None, None), Rung(4, False, None, 210, broken=True)]
+)
+def test_no_plateau_is_read_off_a_load_that_tells_nothing_of_the_service(last: Rung) -> None:
+    """By the generator, cut off, or broken down under."""
+    climbing = [Rung(1, True, None, 100), Rung(2, True, None, 200)]
+    assert knee([*climbing, last]) is None
+    assert knee([*climbing, Rung(4, True, None, 210)]) == pytest.approx(2.1)
+    assert knee([last, Rung(8, True, None, 800), Rung(16, True, None, 800)]) == pytest.approx(8.0), "nor its foot"
+
+
+def test_the_rung_of_a_breakdown_says_so() -> None:
+    assert rung_of(4, borne(), [], broken=True).broken
+    assert not rung_of(4, borne(), []).broken
 
 
 def test_a_gain_is_per_doubling() -> None:

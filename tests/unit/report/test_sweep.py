@@ -7,8 +7,9 @@ import pytest
 from tests.unit.report.test_build import EN, SUMMARY, ZH, made
 
 from nilometer.core.run import Run
+from nilometer.core.spec import Load, Prompts, Spec
 from nilometer.core.summary import Distribution, Throughput
-from nilometer.report.document import Bars, Table
+from nilometer.report.document import Bars, Lead, Table
 from nilometer.report.sweep import sweep_document
 from nilometer.text.i18n import Catalogue
 
@@ -20,6 +21,19 @@ def level(n: int, *, tokens: bool) -> Run:
         whole = Throughput(requests_per_s=32.0 * n, input_tokens_per_s=640.0 * n)
         summary = msgspec.structs.replace(SUMMARY, latency_ms=latency, throughput=whole)
     return made(summary=summary, level=str(n))
+
+
+@pytest.mark.parametrize("words", [EN, ZH], ids=["en", "zh"])
+def test_a_rate_of_conversations_is_no_rate_of_requests(words: Catalogue) -> None:
+    spec = Spec(target="embedded", load=Load(rate_per_s=5.0), prompts=Prompts(turns="4"))
+    document = sweep_document([made(summary=SUMMARY, spec=spec, level=str(n)) for n in (5, 10)], "g", words)
+    (table,) = (block for block in document.blocks if isinstance(block, Table))
+    (lead,) = (block for block in document.blocks if isinstance(block, Lead))
+    conversations, requests = (words.say(f"screen.{name}_unit") for name in ("conversations", "requests"))
+    assert conversations in lead.text
+    assert requests not in lead.text
+    asked, came = table.columns[:2]
+    assert (asked.title, came.unit) == (conversations, requests)
 
 
 @pytest.mark.parametrize(("tokens", "columns"), [(True, ["TTFT p50", "TPOT p95"]), (False, ["E2E p50", "E2E p95"])])
