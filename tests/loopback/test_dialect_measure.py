@@ -101,6 +101,16 @@ def test_a_streamed_load_test(env: Env, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["embeddings", "rerank"])
+def test_of_what_generates_nothing_no_output_is_foretold_or_told(env: Env, name: str) -> None:
+    """Six requests of 40 tokens."""
+    way = WAYS[name]
+    with Replay(speaker(way.speak)) as server:
+        done = nilo(env, "measure", server.url, *QUICK, "--price", "in=1,out=1000", *way.words)
+    assert "about 240 tokens, about 0.00024 USD" in done.stderr
+    assert "output" not in done.stdout
+
+
+@pytest.mark.parametrize("name", ["embeddings", "rerank"])
 def test_what_generates_nothing_holds_no_conversation(env: Env, name: str) -> None:
     way = WAYS[name]
     with Replay(speaker(way.speak)) as server:

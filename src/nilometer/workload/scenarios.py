@@ -146,7 +146,9 @@ def outputs_of(mix: Sequence[Kind]) -> Distribution:
 
 
 def _mixed(mix: Sequence[Kind], parts: list[Distribution]) -> Distribution:
-    return parts[0] if len(parts) == 1 else Mixture(tuple(parts), tuple(kind.requests for kind in mix))
+    return (
+        parts[0] if parts.count(parts[0]) == len(parts) else Mixture(tuple(parts), tuple(kind.requests for kind in mix))
+    )
 
 
 def requests_per_arrival(mix: Sequence[Kind]) -> float:
