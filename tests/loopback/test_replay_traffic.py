@@ -53,6 +53,20 @@ def test_a_trace_longer_than_the_load_is_said_before_it(env: Env, mock: Mock, tr
     assert "trace_cut" in [finding["slug"] for finding in json.loads(short.stdout)["findings"]]
 
 
+def test_a_trace_shorter_than_the_load_is_said_before_it_and_ends_it(env: Env, mock: Mock, trace: Path) -> None:
+    """It ends after 1.2 s, and so does what the rates are of; a window behind that is refused."""
+    words = ("measure", mock.url, "--replay", str(trace), *QUIET, "--duration", "60s")
+    done = nilo(env, *words)
+    run = json.loads(done.stdout)
+    assert "ends after 1.2 s" in done.stderr
+    assert "trace_short" in [finding["slug"] for finding in run["findings"]]
+    assert run["spec"]["load"]["duration_s"] == 1.21
+    assert 1.2 <= run["window"]["end_s"] - run["window"]["start_s"] <= 1.21
+    assert run["requests"]["ok"] == 5
+    late = nilo(env, *words, "--window", "1..30")
+    assert (late.returncode, "window_too_late" in late.stderr) == (2, True), late.stderr
+
+
 def test_a_trace_that_ends_within_the_warm_up_is_refused(env: Env, mock: Mock, trace: Path) -> None:
     """It lasts 1.2 s: at half the speed 2.4 s, which a warm-up of 2 s leaves something of."""
     words = ("measure", mock.url, "--replay", str(trace), *QUIET, "--warmup", "2s", "--duration", "0.5s")

@@ -38,6 +38,8 @@ from nilometer.workload.scenarios import (
 )
 from nilometer.workload.traffic import lengths_of, recorded_s, refuse_unheeded, totals_of
 
+from .staff import trace_end_s
+
 Facts = TypeVar("Facts", EngineFacts, ModelFacts)
 Headers = tuple[tuple[str, str], ...]
 
@@ -105,7 +107,7 @@ def approach(spec: Spec, headers: Headers, *, address: str, salt: str, on_step: 
         recorded_s=due_s,
     )
     return Approach(
-        spec=_resolved(spec, found, workload),
+        spec=_resolved(spec, found, workload, due_s),
         endpoint=endpoint,
         address=address,
         proxy=spec.http.proxy,
@@ -204,12 +206,17 @@ def _workload(spec: Spec) -> Workload | None:
     return workload
 
 
-def _resolved(spec: Spec, found: ProbeResult, workload: Workload | None) -> Spec:
-    """The spec with what the probe chose, as it is stored: --like then asks for the same."""
+def _resolved(spec: Spec, found: ProbeResult, workload: Workload | None, recorded_s: tuple[float, ...] | None) -> Spec:
+    """The spec with what the probe chose, as it is stored: --like then asks for the same. A replay ends with its
+    trace."""
+    load = spec.load
+    if recorded_s is not None:
+        left_s = trace_end_s(recorded_s) - load.warmup_s
+        load = msgspec.structs.replace(load, duration_s=min(load.duration_s, round(left_s, 2)))
     stream = found.terms.dialect.asks_stream(spec.stream)
     prompts = msgspec.structs.replace(spec.prompts, workload_sha256=None if workload is None else workload.hash)
     return msgspec.structs.replace(
-        without_secrets(spec), api=found.api, model=found.terms.model, stream=stream, prompts=prompts
+        without_secrets(spec), api=found.api, model=found.terms.model, stream=stream, load=load, prompts=prompts
     )
 
 

@@ -17,7 +17,7 @@ from nilometer.core.finding import Finding
 from nilometer.core.group import Group
 from nilometer.core.record import Record
 from nilometer.core.run import Run, Runs, new_id
-from nilometer.core.spec import RECORDED, Spec, to_tree
+from nilometer.core.spec import RECORDED, Load, Spec, to_tree
 from nilometer.load import journal
 from nilometer.load.journal import Header
 from nilometer.metrics import slo, window
@@ -91,9 +91,10 @@ def measure(
     way = approach(
         spec, headers, address=behind.url if behind else spec.target, salt=new_id(random), on_step=watch.probing
     )
+    check(way.spec)  # the trace of a replay may have ended before its window
     run_id = new_id(random)
     environment = _environment(way, behind)
-    workers, ahead = _staff(way, usable_count(environment.machine.container_cpu_limit), watch)
+    workers, ahead = _staff(way, spec.load, usable_count(environment.machine.container_cpu_limit), watch)
     files = shares(run_id, workers, journal_folder())
     header = _header(run_id, way._replace(findings=[*way.findings, *ahead]), environment, place, workers)
     held = _open_journals(header, files)
@@ -167,7 +168,7 @@ def _foretold(way: Approach, tests: Sequence[Spec]) -> Foretold | None:
     )
 
 
-def _staff(way: Approach, cores: int, watch: Watch) -> tuple[int, list[Finding]]:
+def _staff(way: Approach, asked_for: Load, cores: int, watch: Watch) -> tuple[int, list[Finding]]:
     """How many workers, and what is to be said before the load. Measured only where one might not do."""
     load, one_per_s = way.spec.load, None
     output_tokens = way.mean_output_tokens if way.spec.stream else 1.0
@@ -179,7 +180,7 @@ def _staff(way: Approach, cores: int, watch: Watch) -> tuple[int, list[Finding]]
         watch.probing("calibrate")
         one_per_s = one_process()
     workers, found = staff.staff(load, asked, one_per_s, cores)
-    return workers, [*staff.trace_cut(load, way.recorded_s), *found]
+    return workers, [*staff.trace_cut(asked_for, way.recorded_s), *found]
 
 
 def _environment(way: Approach, behind: Behind | None) -> Environment:

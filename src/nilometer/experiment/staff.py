@@ -77,11 +77,21 @@ def most(load: Load) -> float:
     return min((n for n in (load.concurrency, load.requests) if n is not None), default=math.inf)
 
 
+def trace_end_s(recorded_s: Sequence[float]) -> float:
+    """Where the measured stretch of a replay ends at the latest: so soon after its last request that this is sent."""
+    return math.ceil(recorded_s[-1] * 100 + 1) / 100
+
+
 def trace_cut(load: Load, recorded_s: Sequence[float] | None) -> list[Finding]:
-    """`trace_cut` where a replay ends before its trace does."""
+    """`trace_cut` where a replay ends before its trace does, `trace_short` where the trace ends before the load."""
     asked_s = load.warmup_s + load.duration_s
-    if recorded_s is None or not recorded_s or recorded_s[-1] < asked_s:
+    if not recorded_s:
         return []
+    told: dict[str, Param] = {"trace_s": recorded_s[-1], "asked_s": asked_s}
+    if trace_end_s(recorded_s) < asked_s:
+        return [Finding(slug="trace_short", kind="note", severity="low", params=told)]
     n = sum(1 for due_s in recorded_s if due_s >= asked_s)
-    told: dict[str, Param] = {"trace_s": recorded_s[-1], "asked_s": asked_s, "n": n, "of": len(recorded_s)}
+    if not n:
+        return []
+    told |= {"n": n, "of": len(recorded_s)}
     return [Finding(slug="trace_cut", kind="note", severity="low", params=told)]

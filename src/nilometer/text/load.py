@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nilometer.core.spec import Load, Spec
+from nilometer.core.spec import RECORDED, Load, Spec
 
 from . import units
 from .i18n import Catalogue
@@ -26,6 +26,8 @@ def rate_unit(spec: Spec, words: Catalogue) -> str:
 def who(spec: Spec, words: Catalogue) -> str:
     """Who is served, as the subject of a sentence."""
     load = spec.load
+    if load.arrivals == RECORDED:
+        return words.say("screen.lead.replayed")
     if load.varies:
         return words.say("screen.lead.varied", arrivals=load.arrivals)
     if load.rate_per_s is not None:

@@ -63,7 +63,9 @@ def test_a_trace_that_is_longer_than_the_load_is_said_to_be_cut() -> None:
     load = Load(arrivals="recorded", warmup_s=10, duration_s=20)
     (cut,) = trace_cut(load, [1.0, 12.0, 30.0, 45.0])
     assert (cut.slug, cut.params) == ("trace_cut", {"trace_s": 45.0, "asked_s": 30.0, "n": 2, "of": 4})
-    assert trace_cut(load, [1.0, 29.9]) == []
+    assert trace_cut(load, [1.0, 29.995]) == []
+    (short,) = trace_cut(load, [1.0, 12.0])
+    assert (short.slug, short.params) == ("trace_short", {"trace_s": 12.0, "asked_s": 30.0})
     assert trace_cut(load, []) == trace_cut(load, None) == []
 
 

@@ -31,3 +31,9 @@ def test_a_rate_is_named_by_what_it_starts(prompts: Prompts, conversations: bool
         assert f"5 {unit}" in load.kind(spec, words)
     assert ("conversations" in load.who(spec, Catalogue("en"))) is conversations
     assert ("会话" in load.who(spec, Catalogue("zh"))) is conversations
+
+
+@pytest.mark.parametrize(("lang", "told"), [("en", "under the replayed traffic users get"), ("zh", "回放所录流量时")])
+def test_who_a_replay_serves(lang: str, told: str) -> None:
+    spec = Spec(target="http://t", load=Load(arrivals="recorded"))
+    assert load.who(spec, Catalogue(lang)) == told
