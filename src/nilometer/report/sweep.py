@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 
 from nilometer.core.run import Run
-from nilometer.core.summary import Distribution, Summary
+from nilometer.core.summary import Distribution, Summary, Throughput
 from nilometer.metrics.curve import Greatest, Rung, finished, greatest, knee, rungs_of
 from nilometer.text import units
 from nilometer.text.i18n import Catalogue
@@ -23,6 +23,10 @@ _COLUMNS: _Columns = (("ttft", "p50"), ("ttft", "p95"), ("tpot", "p50"), ("tpot"
 _WHOLE: _Columns = (("e2e", "p50"), ("e2e", "p95"))
 """Those of answers that come whole: no first token was seen in any run."""
 
+_MADE: dict[str, Callable[[Throughput], float | None]] = {
+    "tokens": lambda made: made.output_tokens_per_s,
+    "requests": lambda made: made.requests_per_s,
+}
 _BOUGHT: dict[str, Callable[[Summary], float | None]] = {
     "per_device": lambda summary: summary.efficiency.tokens_per_device_s,
     "per_core": lambda summary: summary.efficiency.tokens_per_core_s,
@@ -113,7 +117,7 @@ def _table(runs: Sequence[Run], rungs: Sequence[Rung], words: Catalogue) -> Tabl
         *([Column(words.say("short.came"), "decimal", words.say("screen.requests_unit"))] if opened else []),
         Column("n", "right"),
         *(Column(f"{words.say(f'short.{name}')} {stat}", "decimal", scales[name].symbol) for name, stat in shown),
-        Column(words.say("short.tokens_all"), "decimal", words.say(f"screen.{made_of}_unit")),
+        *(Column(words.say("short.tokens_all"), "decimal", words.say(f"screen.{what}_unit")) for what in made_of),
         *([Column(words.say("short.goodput"), "decimal", words.say("screen.requests_unit"))] if with_slo else []),
         *([Column("SLO", "left")] if with_slo else []),
         *(_bought_column(name, runs[0].spec.price.currency, words) for name, _ in bought),
@@ -125,7 +129,7 @@ def _table(runs: Sequence[Run], rungs: Sequence[Rung], words: Catalogue) -> Tabl
         row += [Cell(units.rate(_came_per_s(run)))] if opened else []
         row.append(Cell(units.count(run.summary.requests.ok)))
         row += [figure(latency.get(name, Distribution()), stat, scales[name]) for name, stat in shown]
-        row.append(Cell(units.rate(made.output_tokens_per_s if made_of == "tokens" else made.requests_per_s)))
+        row += [Cell(units.rate(_MADE[what](made))) for what in made_of]
         if with_slo:
             row += [Cell(units.rate(made.goodput_requests_per_s)), Cell(_kept(rung, words))]
         row += [Cell(units.rate(of(run.summary))) for _, of in bought]
@@ -137,10 +141,10 @@ def _shown(runs: Sequence[Run]) -> _Columns:
     return _COLUMNS if any(value(run.summary.latency_ms, "ttft", "p50") is not None for run in runs) else _WHOLE
 
 
-def _made_of(runs: Sequence[Run]) -> Literal["tokens", "requests"]:
-    """What the service is seen to make: tokens, or whole requests where no run counts any token."""
+def _made_of(runs: Sequence[Run]) -> list[str]:
+    """What the service is seen to make: tokens where any run counts them, requests where answers come whole."""
     counted = any(run.summary.throughput.output_tokens_per_s is not None for run in runs)
-    return "tokens" if counted else "requests"
+    return [*(["tokens"] if counted else []), *(["requests"] if not counted or _shown(runs) is _WHOLE else [])]
 
 
 def _bought_column(name: str, currency: str, words: Catalogue) -> Column:
@@ -169,7 +173,7 @@ def _kept(rung: Rung, words: Catalogue) -> str:
 def _bars(runs: Sequence[Run], rungs: Sequence[Rung], words: Catalogue) -> Bars:
     """Throughput over the load: where the bars stop growing, the service is full."""
     return Bars(
-        title=words.say(f"screen.sweep.bars_{_made_of(runs)}"),
+        title=words.say(f"screen.sweep.bars_{_made_of(runs)[0]}"),
         rows=[
             Bar(label=level(run), value=rung.throughput, text=units.rate(rung.throughput), trouble=rung.met is False)
             for run, rung in zip(runs, rungs, strict=True)

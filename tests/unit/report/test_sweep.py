@@ -36,6 +36,20 @@ def test_a_rate_of_conversations_is_no_rate_of_requests(words: Catalogue) -> Non
     assert (asked.title, came.unit) == (conversations, requests)
 
 
+@pytest.mark.parametrize("words", [EN, ZH], ids=["en", "zh"])
+def test_whole_answers_with_tokens_show_requests_beside_them(words: Catalogue) -> None:
+    """As of a server that does not stream but counts."""
+    counted = Throughput(requests_per_s=32.0, output_tokens_per_s=640.0)
+    whole = msgspec.structs.replace(level(1, tokens=False).summary, throughput=counted)
+    document = sweep_document([made(summary=whole, level="1")], "g", words)
+    (table,) = (block for block in document.blocks if isinstance(block, Table))
+    (bars,) = (block for block in document.blocks if isinstance(block, Bars))
+    units = [words.say(f"screen.{name}_unit") for name in ("tokens", "requests")]
+    assert ([column.unit for column in table.columns[-2:]], bars.rows[0].text) == (units, "640")
+    assert [cell.text for cell in table.rows[0][-2:]] == ["640", "32.0"]
+    assert units[0] in bars.title
+
+
 @pytest.mark.parametrize(("tokens", "columns"), [(True, ["TTFT p50", "TPOT p95"]), (False, ["E2E p50", "E2E p95"])])
 @pytest.mark.parametrize("words", [EN, ZH], ids=["en", "zh"])
 def test_latencies_and_throughput_are_those_that_were_seen(tokens: bool, columns: list[str], words: Catalogue) -> None:
