@@ -75,23 +75,33 @@ def refuse_unheeded(spec: Spec, workload: Workload, outputs: Distribution) -> No
 
     `outputs` are the lengths of answers where a row states none.
     """
-    prompts, rows = spec.prompts, workload.rows
-    texts = [is_prompt(row.parts) for row in rows]
-    blocks = [bool(row.hash_ids and workload.head.block_tokens) for row in rows]
-    some_answers = any(row.output_tokens is None for row in rows)
+    prompts, rows, load = spec.prompts, workload.rows, spec.load
     least, most = outputs.bounds()
-    arrivals = spec.load.is_open and spec.load.arrivals != RECORDED
-    heeded = {
-        ("input_tokens", "--input-tokens"): any(
-            row.input_tokens is None and not text for row, text in zip(rows, texts, strict=True)
+    has_blocks = workload.head.block_tokens is not None
+
+    def drawn() -> bool:
+        """Whether the seed decides an arrival or the length of an answer."""
+        return (load.is_open and load.arrivals != RECORDED) or (least < most and answers())
+
+    def answers() -> bool:
+        return any(row.output_tokens is None for row in rows)
+
+    def made_up() -> bool:
+        return not all(is_prompt(row.parts) for row in rows)
+
+    heeded: dict[tuple[str, str], Callable[[], bool]] = {
+        ("input_tokens", "--input-tokens"): lambda: any(
+            row.input_tokens is None and not is_prompt(row.parts) for row in rows
         ),
-        ("output_tokens", "--output-tokens"): some_answers,
-        ("shared_prefix_tokens", "--shared-prefix"): not any(texts) and not any(blocks),
-        ("text", "--prompt-text"): not all(texts),
-        ("seed", "--prompt-seed"): not all(texts) or arrivals or (some_answers and least < most),
+        ("output_tokens", "--output-tokens"): answers,
+        ("shared_prefix_tokens", "--shared-prefix"): lambda: (
+            not any((has_blocks and row.hash_ids) or is_prompt(row.parts) for row in rows)
+        ),
+        ("text", "--prompt-text"): made_up,
+        ("seed", "--prompt-seed"): lambda: drawn() or made_up(),
     }
     for (name, option), is_heeded in heeded.items():
-        if not is_heeded and getattr(prompts, name) != getattr(_UNSAID, name):
+        if getattr(prompts, name) != getattr(_UNSAID, name) and not is_heeded():
             raise SpecError("workload_decides", option=option, file=prompts.workload or workload.head.name)
 
 
