@@ -146,9 +146,8 @@ def outputs_of(mix: Sequence[Kind]) -> Distribution:
 
 
 def _mixed(mix: Sequence[Kind], parts: list[Distribution]) -> Distribution:
-    return (
-        parts[0] if parts.count(parts[0]) == len(parts) else Mixture(tuple(parts), tuple(kind.requests for kind in mix))
-    )
+    alike = parts.count(parts[0]) == len(parts)
+    return parts[0] if alike else Mixture(tuple(parts), tuple(kind.requests for kind in mix))
 
 
 def requests_per_arrival(mix: Sequence[Kind]) -> float:

@@ -13,7 +13,7 @@ from tests.unit.workload import toy
 from nilometer.core.errors import SpecError
 from nilometer.core.spec import Prompts, Scenario
 from nilometer.workload import ruler, scenarios
-from nilometer.workload.lengths import Fixed
+from nilometer.workload.lengths import NOTHING, Fixed
 from nilometer.workload.ruler import CHEAP, Ruler
 from nilometer.workload.scenarios import Conversation
 
@@ -177,6 +177,15 @@ def test_two_scenarios_of_one_name_are_refused() -> None:
     with pytest.raises(SpecError) as caught:
         scenarios.kinds(Prompts(scenarios=(CHAT, CHAT)))
     assert caught.value.slug == "scenario_twice"
+
+
+def test_what_generates_nothing_is_asked_no_output_and_no_turns() -> None:
+    (kind,) = scenarios.encoded(scenarios.kinds(Prompts(input_tokens="50")))
+    assert (kind.inputs.mean(), kind.outputs.mean()) == (50, 0)
+    assert scenarios.outputs_of(scenarios.encoded(scenarios.kinds(Prompts(scenarios=(SUMMARISE, CODE))))) == NOTHING
+    with pytest.raises(SpecError) as caught:
+        scenarios.encoded(scenarios.kinds(MIX))
+    assert caught.value.slug == "turns_not_asked"
 
 
 @pytest.mark.parametrize("prompts", [MIX, Prompts(turns="2"), Prompts(scenarios=(SUMMARISE,))])
