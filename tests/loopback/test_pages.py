@@ -334,7 +334,8 @@ def run_command(page: Page, words: list[str], folder: Path) -> tuple[Told, str]:
     command, *own = words
     if command != "workload":
         searched = ["--most", "2"] if command == "sweep" and "--levels" not in own else []
-        own = [*page.given, *own, *SHORT[command], *searched, *page.more]
+        given = UNPROBED if "--replay" in own else page.given  # a recording has lengths of its own
+        own = [*given, *own, *SHORT[command], *searched, *page.more]
     done = CliRunner().invoke(nilo, [command, *own, "--json-file", str(told)])
     assert done.exit_code in ENDS[command], done.output
     machine: Told = json.loads(told.read_text())
