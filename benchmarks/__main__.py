@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 
-from . import border, capacity, counts, fidelity, peer, rig, secure, shared, size, traces, verdict, volume
+from . import border, capacity, counts, fidelity, peer, rig, secure, size, traces, verdict, volume, workers
 from .result import Row, median_rows, table
 
 Bench = Callable[[], list[Row]]
@@ -23,7 +23,7 @@ BENCHES: dict[str, tuple[Bench, str]] = {
     "256": (capacity.ladder_256, "256 streams at once, 12,000 events/s, CPU per event"),
     "spread": (capacity.spread_256, "256 streams with a spread wave; staggered CPU per event"),
     "1024": (capacity.ladder_1024, "1,024 streams, one process, at once and spread"),
-    "workers": (shared.workers, "the same load on one load process and on two"),
+    "workers": (workers.workers, "the same load on one load process and on two"),
     "tls": (secure.tls, "TLS 1.3 against plain"),
     "counts": (counts.counts, "tokens, frames and failures, exactly"),
     "verdict": (verdict.ladder, "the generator's verdict on itself, with and without busy neighbours"),
