@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from nilometer.core.run import Run
-from nilometer.core.summary import Distribution
 from nilometer.text import units
 from nilometer.text.i18n import Catalogue
 from nilometer.text.load import rate_unit
@@ -50,10 +49,7 @@ def _row(name: str, run: Run, scales: Sequence[units.Scale]) -> list[Cell]:
     return [
         Cell(name, "!" if run.verdict == "inadmissible" else ""),
         Cell(units.count(run.summary.requests.ok)),
-        *(
-            figure(latency.get(name, Distribution()), stat, scale)
-            for (name, stat), scale in zip(_COLUMNS, scales, strict=True)
-        ),
+        *(figure(latency, *column, scale) for column, scale in zip(_COLUMNS, scales, strict=True)),
         Cell(units.rate(1_000 / tpot if tpot else None)),
         Cell((ESTIMATE if estimated(run.summary) and tokens is not None else "") + units.rate(tokens)),
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from nilometer.core.summary import Distribution, Summary
+from nilometer.core.summary import Summary
 from nilometer.text import units
 from nilometer.text.i18n import Catalogue
 
@@ -33,10 +33,7 @@ def table(summary: Summary, words: Catalogue) -> Iterator[Table]:
             [
                 Cell(name),
                 Cell(units.count(one.ok)),
-                *(
-                    figure(one.latency_ms.get(metric, Distribution()), stat, scale)
-                    for (metric, stat), scale in zip(_COLUMNS, scales, strict=True)
-                ),
+                *(figure(one.latency_ms, *column, scale) for column, scale in zip(_COLUMNS, scales, strict=True)),
             ]
             for name, one in rows.items()
         ],

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 
 from nilometer.core.run import Run
-from nilometer.core.summary import Distribution, Summary, Throughput
+from nilometer.core.summary import Summary, Throughput
 from nilometer.metrics.curve import Greatest, Rung, finished, greatest, knee, rungs_of
 from nilometer.text import units
 from nilometer.text.i18n import Catalogue
@@ -128,7 +128,7 @@ def _table(runs: Sequence[Run], rungs: Sequence[Rung], words: Catalogue) -> Tabl
         row = [Cell(level(run), "!" if run.verdict == "inadmissible" else "")]
         row += [Cell(units.rate(_came_per_s(run)))] if opened else []
         row.append(Cell(units.count(run.summary.requests.ok)))
-        row += [figure(latency.get(name, Distribution()), stat, scales[name]) for name, stat in shown]
+        row += [figure(latency, name, stat, scales[name]) for name, stat in shown]
         row += [Cell(units.rate(_MADE[what](made))) for what in made_of]
         if with_slo:
             row += [Cell(units.rate(made.goodput_requests_per_s)), Cell(_kept(rung, words))]

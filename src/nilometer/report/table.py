@@ -23,8 +23,8 @@ ESTIMATE = "~"
 
 def of(summary: Summary, words: Catalogue) -> Table:
     """TTFT, TPOT and E2E always, `-` where not measured; TTFA, ITL or frame gap, start lag, refill where they add."""
-    shown = [(name, summary.latency_ms.get(name, Distribution())) for name in rows_of(summary)]
-    legend = legend_few([dict(shown)], [(name, stat) for name, _ in shown for stat in PERCENTILES], words)
+    names = rows_of(summary)
+    legend = legend_few([summary.latency_ms], [(name, stat) for name in names for stat in PERCENTILES], words)
     legend += [f"{ESTIMATE} {words.say('screen.legend_estimated')}"] if estimated(summary) else []
     return Table(
         columns=[
@@ -33,7 +33,7 @@ def of(summary: Summary, words: Catalogue) -> Table:
             Column("n", "right"),
             *(Column(percentile, "decimal") for percentile in PERCENTILES),
         ],
-        rows=[_row(name, distribution, words) for name, distribution in shown],
+        rows=[_row(name, summary.latency_ms, words) for name in names],
         legend=legend,
     )
 
@@ -72,19 +72,19 @@ def legend_few(
     return [f"{MARK} {words.say('screen.legend_few')}"] if marked else []
 
 
-def figure(distribution: Distribution, percentile: str, scale: units.Scale) -> Cell:
-    """One percentile in the row's unit, with the mark of too few samples."""
-    value: float | None = getattr(distribution, percentile)
-    return Cell(scale.show(value), MARK if value is not None and percentile in distribution.marked else "")
+def figure(latency_ms: Mapping[str, Distribution], name: str, stat: str, scale: units.Scale) -> Cell:
+    """One percentile of one latency in the unit of the scale, with the mark of too few samples."""
+    found = value(latency_ms, name, stat)
+    return Cell(scale.show(found), MARK if found is not None and stat in latency_ms[name].marked else "")
 
 
-def _row(name: str, distribution: Distribution, words: Catalogue) -> list[Cell]:
-    scale = units.latency_scale([distribution.p50, distribution.p95])
+def _row(name: str, latency_ms: Mapping[str, Distribution], words: Catalogue) -> list[Cell]:
+    scale = units.latency_scale([value(latency_ms, name, "p50"), value(latency_ms, name, "p95")])
     return [
         Cell(words.say(f"short.{name}")),
         Cell(scale.symbol),
-        Cell(units.count(distribution.n)),
-        *(figure(distribution, percentile, scale) for percentile in PERCENTILES),
+        Cell(units.count(latency_ms.get(name, Distribution()).n)),
+        *(figure(latency_ms, name, percentile, scale) for percentile in PERCENTILES),
     ]
 
 
