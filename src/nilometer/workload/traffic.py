@@ -18,6 +18,14 @@ from .lengths import Distribution, Empirical
 from .prompts import Maker
 
 _UNSAID = Prompts()
+_DECIDED = {
+    "input_tokens": "--input-tokens",
+    "output_tokens": "--output-tokens",
+    "shared_prefix_tokens": "--shared-prefix",
+    "text": "--prompt-text",
+    "seed": "--prompt-seed",
+}
+"""What a workload may say itself: the key of the prompts and its option."""
 
 Turns = tuple[tuple[str, str], ...]
 """(role, text) of what was said before the prompt."""
@@ -75,34 +83,25 @@ def refuse_unheeded(spec: Spec, workload: Workload, outputs: Distribution) -> No
 
     `outputs` are the lengths of answers where a row states none.
     """
-    prompts, rows, load = spec.prompts, workload.rows, spec.load
+    prompts, load = spec.prompts, spec.load
+    said = [name for name in _DECIDED if getattr(prompts, name) != getattr(_UNSAID, name)]
+    if not said:
+        return  # the rows are many: they are looked through only for what is asked
+    made_up = [row for row in workload.rows if not is_prompt(row.parts)]
+    answers = any(row.output_tokens is None for row in workload.rows)
+    has_blocks = workload.head.block_tokens is not None and any(row.hash_ids for row in workload.rows)
     least, most = outputs.bounds()
-    has_blocks = workload.head.block_tokens is not None
-
-    def drawn() -> bool:
-        """Whether the seed decides an arrival or the length of an answer."""
-        return (load.is_open and load.arrivals != RECORDED) or (least < most and answers())
-
-    def answers() -> bool:
-        return any(row.output_tokens is None for row in rows)
-
-    def made_up() -> bool:
-        return not all(is_prompt(row.parts) for row in rows)
-
-    heeded: dict[tuple[str, str], Callable[[], bool]] = {
-        ("input_tokens", "--input-tokens"): lambda: any(
-            row.input_tokens is None and not is_prompt(row.parts) for row in rows
-        ),
-        ("output_tokens", "--output-tokens"): answers,
-        ("shared_prefix_tokens", "--shared-prefix"): lambda: (
-            not any((has_blocks and row.hash_ids) or is_prompt(row.parts) for row in rows)
-        ),
-        ("text", "--prompt-text"): made_up,
-        ("seed", "--prompt-seed"): lambda: drawn() or made_up(),
+    drawn = (load.is_open and load.arrivals != RECORDED) or (least < most and answers)
+    heeded = {
+        "input_tokens": any(row.input_tokens is None for row in made_up),
+        "output_tokens": answers,
+        "shared_prefix_tokens": len(made_up) == len(workload.rows) and not has_blocks,
+        "text": bool(made_up),
+        "seed": drawn or bool(made_up),
     }
-    for (name, option), is_heeded in heeded.items():
-        if getattr(prompts, name) != getattr(_UNSAID, name) and not is_heeded():
-            raise SpecError("workload_decides", option=option, file=prompts.workload or workload.head.name)
+    for name in said:
+        if not heeded[name]:
+            raise SpecError("workload_decides", option=_DECIDED[name], file=prompts.workload or workload.head.name)
 
 
 def _turn(part: Part) -> tuple[str, str]:
