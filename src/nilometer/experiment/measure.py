@@ -21,7 +21,7 @@ from nilometer.core.spec import RECORDED, Load, Spec, to_tree
 from nilometer.load import journal
 from nilometer.load.journal import Header
 from nilometer.metrics import slo, window
-from nilometer.metrics.curve import NO_CONNECTION, out_of_reach
+from nilometer.metrics.curve import out_of_reach, unconnected
 from nilometer.telemetry.machine import read_client, read_machine
 from nilometer.telemetry.process import listening_pid
 from nilometer.telemetry.sampler import Sampler
@@ -232,7 +232,7 @@ def lost(run: Run) -> TargetError | None:
     counts, spec = run.summary.run_requests, run.spec
     if not out_of_reach(run):
         return None
-    n = sum(counts.errors.get(kind, 0) for kind in NO_CONNECTION) + counts.incomplete
+    n = unconnected(run) + counts.incomplete
     if counts.errors.get("tls", 0) > n / 2:
         return TargetError("tls_lost", url=spec.target, n=n)
     if spec.http.proxy:

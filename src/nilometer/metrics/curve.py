@@ -19,7 +19,7 @@ PLATEAU_GAIN = 0.2
 """Throughput that grows by less when the load doubles has nearly reached its limit: half of a fifth is noise."""
 BROKEN = ("errors_over_limit", "no_ok_requests", "oversaturated")
 """Findings that the service did not bear the load at all."""
-NO_CONNECTION = ("connect", "tls", "timeout_connect")
+_NO_CONNECTION = ("connect", "tls", "timeout_connect")
 """Errors of requests that never had a connection."""
 
 
@@ -45,12 +45,15 @@ class Greatest(NamedTuple):
     hi: float | None
 
 
+def unconnected(run: Run) -> int:
+    """How many requests of the whole run never had a connection, TLS included."""
+    return sum(run.summary.run_requests.errors.get(kind, 0) for kind in _NO_CONNECTION)
+
+
 def out_of_reach(run: Run) -> bool:
-    """Whether the target was not there, or was there no longer: no request ever had a connection, TLS included, or the
-    run was stopped for it."""
-    counts = run.summary.run_requests
-    refused = sum(counts.errors.get(kind, 0) for kind in NO_CONNECTION)
-    return run.phases.stopped_by == "target_lost" or 0 < counts.started == refused
+    """Whether the target was not there, or was there no longer: no request ever had a connection, or the run was
+    stopped for it."""
+    return run.phases.stopped_by == "target_lost" or 0 < run.summary.run_requests.started == unconnected(run)
 
 
 def finished(run: Run) -> bool:
