@@ -56,10 +56,10 @@ def quick_border() -> list[Row]:
 
 
 def embedded() -> list[Row]:
-    """The embedded engine, held to twice the TPOT it has alone."""
+    """The embedded engine, held to six times the TPOT it has alone."""
     with rig.scratch() as folder:
         alone = _sweep(folder, "embedded", (*EMBEDDED, "--levels", "1"))
-        limit_ms = 2 * alone["runs"][0]["summary"]["latency_ms"]["tpot"]["p50"]
+        limit_ms = 6 * alone["runs"][0]["latency_ms"]["tpot"]["p50"]
         load = (*EMBEDDED, "--slo", f"tpot_p95<={limit_ms:.3g}ms")
         grid = tuple(map(float, range(1, MOST_EMBEDDED + 1)))
         searched = _found(_sweep(folder, "embedded", (*load, "--most", str(MOST_EMBEDDED))))
