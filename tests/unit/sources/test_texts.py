@@ -113,9 +113,9 @@ def _batch(said: list[tuple[str, str]]) -> dict[str, Any]:
 
 
 def _responses(said: list[tuple[str, str]]) -> dict[str, Any]:
+    (_, system), *turns = said
     kind = {"assistant": "output_text"}
-    rows = [{"role": role, "content": [{"type": kind.get(role, "input_text"), "text": text}]} for role, text in said]
-    system = rows.pop(0)["content"][0]["text"] if said[0][0] == "system" else None
+    rows = [{"role": role, "content": [{"type": kind.get(role, "input_text"), "text": text}]} for role, text in turns]
     body = {"instructions": system, "input": rows, "max_output_tokens": 7}
     return {"custom_id": "a", "url": "/v1/responses", "body": body}
 
