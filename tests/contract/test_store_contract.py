@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from random import Random
 
 import pytest
@@ -13,21 +12,12 @@ from tests.unit.archive.samples import make_record, make_records, make_run, make
 
 from nilometer.archive import codec, frames
 from nilometer.archive.protocol import Archive
-from nilometer.archive.sqlite import SqliteArchive
 from nilometer.core.errors import ArchiveError, SpecError
 from nilometer.core.group import Group
 from nilometer.core.record import Frames, Record
 from nilometer.core.run import FORMAT, Phases, Run
 
-STORES: dict[str, Callable[[Path], Archive]] = {"sqlite": lambda folder: SqliteArchive(folder / "archive.sqlite")}
-
 GROUP = Group(id="groupgroup22", type="sweep", started_wall_ns=7, spec='target = "embedded"\n', parent="p")
-
-
-@pytest.fixture(params=STORES)
-def archive(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Archive]:
-    with STORES[request.param](tmp_path) as opened:
-        yield opened
 
 
 def run_at(second: int, run_id: str, **fields: object) -> Run:

@@ -14,6 +14,8 @@ import msgspec
 
 from nilometer.core.summary import Summary
 
+from .database import insert
+
 
 class Figure(NamedTuple):
     """One row of `summary_value` but for its run."""
@@ -22,6 +24,9 @@ class Figure(NamedTuple):
     metric: str
     stat: str
     value: float
+
+
+FIGURES = insert("summary_value", ("run", *Figure._fields))
 
 
 def figures(summary: Summary) -> list[Figure]:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import sqlite3
-from typing import Any
-
 from nilometer.core.errors import SpecError
 
+from .database import Database, Values
 from .protocol import RunRow
 from .rows import to_list_row
 
-_ROWS = """
-SELECT id, started_wall_ns, verdict, origin, records, service, run_group, level, spec,
+_COLUMNS = ("id", "started_wall_ns", "verdict", "origin", "records", "service", "run_group", "level", "spec")
+_KEY_FIGURES = ("ttft_p95_ms", "tpot_p95_ms", "e2e_p95_ms", "output_tokens_per_s")
+_ROWS = f"""
+SELECT {", ".join(_COLUMNS)},
     (SELECT value FROM summary_value
       WHERE run = run.id AND scope = 'latency_ms' AND metric = 'ttft' AND stat = 'p95') AS ttft_p95_ms,
     (SELECT value FROM summary_value
@@ -23,28 +23,28 @@ SELECT id, started_wall_ns, verdict, origin, records, service, run_group, level,
       AS output_tokens_per_s
 FROM run
 """
-_ONLY = " WHERE (?1 IS NULL OR service = ?1) AND (?2 IS NULL OR run_group = ?2)"
-_NEWEST_FIRST = " ORDER BY started_wall_ns DESC, rowid DESC LIMIT ?3"
+_NEWEST_FIRST = " ORDER BY started_wall_ns DESC, id LIMIT ?"
 
 
-def newest(db: sqlite3.Connection, limit: int, service: str | None, group: str | None) -> list[RunRow]:
+def newest(db: Database, limit: int, service: str | None, group: str | None) -> list[RunRow]:
     """The newest runs first; only of one service, only of one group."""
-    found = _select(db, _ROWS + _ONLY + _NEWEST_FIRST, (service, group, limit))
-    return [to_list_row(row, _tags(db, row["id"])) for row in found]
+    only = {"service": service, "run_group": group}
+    asked = {column: value for column, value in only.items() if value is not None}
+    where = " WHERE " + " AND ".join(f"{column} = ?" for column in asked) if asked else ""
+    return _select(db, where + _NEWEST_FIRST, (*asked.values(), limit))
 
 
-def one(db: sqlite3.Connection, run_id: str) -> RunRow:
+def one(db: Database, run_id: str) -> RunRow:
     """One run as a list shows it. Slug `run_unknown`."""
-    for row in _select(db, _ROWS + " WHERE id = ?", (run_id,)):
-        return to_list_row(row, _tags(db, run_id))
+    for row in _select(db, " WHERE id = ?", (run_id,)):
+        return row
     raise SpecError("run_unknown", run=run_id)
 
 
-def _select(db: sqlite3.Connection, sql: str, params: tuple[object, ...]) -> list[dict[str, Any]]:
-    cursor = db.execute(sql, params)
-    names = [column[0] for column in cursor.description]
-    return [dict(zip(names, row, strict=True)) for row in cursor]
+def _select(db: Database, which: str, values: Values) -> list[RunRow]:
+    rows = [dict(zip((*_COLUMNS, *_KEY_FIGURES), row, strict=True)) for row in db.rows(_ROWS + which, values)]
+    return [to_list_row(row, _tags(db, row["id"])) for row in rows]
 
 
-def _tags(db: sqlite3.Connection, run_id: str) -> list[str]:
-    return [name for (name,) in db.execute("SELECT name FROM tag WHERE run = ? ORDER BY name", (run_id,))]
+def _tags(db: Database, run_id: str) -> list[str]:
+    return sorted(name for (name,) in db.rows("SELECT name FROM tag WHERE run = ?", (run_id,)))

@@ -55,6 +55,9 @@ class Checked(NamedTuple):
 class Archive(Protocol):
     """Finished runs, whole: `core.run.Runs` and what the commands on the archive need. Close it after use."""
 
+    place: str
+    """How errors and screens name it, without secrets."""
+
     def __enter__(self) -> Archive: ...
 
     def __exit__(self, *exc_info: object) -> None: ...

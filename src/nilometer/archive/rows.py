@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -16,6 +15,7 @@ from nilometer.core.run import FORMAT, Health, Phases, Run
 from nilometer.core.spec import Spec
 from nilometer.core.summary import Summary
 
+from .database import Database, insert
 from .protocol import RunRow
 
 SAME = (
@@ -43,6 +43,9 @@ JSON: dict[str, Any] = {
     "findings": list[Finding],
 }
 """Fields that are JSON text."""
+COLUMNS = (*SAME, *RENAMED.values(), *JSON, "started_wall_ns", "service", "records")
+"""All columns of the table."""
+INSERT = insert("run", COLUMNS, "ON CONFLICT (id) DO NOTHING")
 HEALTH_COLUMNS = ("at", "wall_offset", "lag_max", "in_flight", "cpu")
 
 
@@ -84,13 +87,17 @@ def from_run(run: Run) -> dict[str, Any]:
     return row
 
 
-def select(db: sqlite3.Connection, run_id: str) -> dict[str, Any]:
+def values(row: Mapping[str, Any]) -> Sequence[Any]:
+    """What INSERT wants of a whole row."""
+    return [row[name] for name in COLUMNS]
+
+
+def select(db: Database, run_id: str) -> dict[str, Any]:
     """The row of one run. Slug `run_unknown`."""
-    cursor = db.execute("SELECT * FROM run WHERE id = ?", (run_id,))
-    found = cursor.fetchone()
-    if found is None:
+    found = db.rows(f"SELECT {', '.join(COLUMNS)} FROM run WHERE id = ?", (run_id,))
+    if not found:
         raise SpecError("run_unknown", run=run_id)
-    return dict(zip([column[0] for column in cursor.description], found, strict=True))
+    return dict(zip(COLUMNS, found[0], strict=True))
 
 
 def health_columns(health: Health) -> dict[str, bytes]:

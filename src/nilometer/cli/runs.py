@@ -30,7 +30,7 @@ def command() -> None:
 @shared_options
 def list_command(session: Session, limit: int, service: str | None, group: str | None) -> None:
     """The newest runs first, with their key figures."""
-    from nilometer.archive.store import location, open_archive
+    from nilometer.archive.store import open_archive
     from nilometer.experiment.places import journal_folder
     from nilometer.experiment.recover import waiting
 
@@ -43,10 +43,10 @@ def list_command(session: Session, limit: int, service: str | None, group: str |
     unfiled = waiting(journal_folder())
     if unfiled:
         session.progress("runs.waiting", n=unfiled)
-    path = str(location(session.archive_url))
     machine = {**head("runs"), "runs": [row_object(row) for row in rows]}
     session.emit(
-        machine, lambda: session.render(list_document(rows, limit, path, session.words, some=bool(service or group)))
+        machine,
+        lambda: session.render(list_document(rows, limit, archive.place, session.words, some=bool(service or group))),
     )
 
 
@@ -131,7 +131,7 @@ def rm_command(session: Session, runs: tuple[str, ...]) -> None:
 @shared_options
 def check_command(session: Session) -> None:
     """File runs whose measuring program died, then read everything and say what is damaged; exit 3 if anything is."""
-    from nilometer.archive.store import location, open_archive
+    from nilometer.archive.store import open_archive
     from nilometer.experiment.places import journal_folder
     from nilometer.experiment.recover import Unfiled, recover
 
@@ -150,7 +150,6 @@ def check_command(session: Session) -> None:
                     session.tell(line)
         checked = archive.check()
         machine = check_object(checked, [archive.row(run.id) for run in recovered], unfiled)
-    path = str(location(session.archive_url))
-    session.emit(machine, lambda: session.render(check_document(checked, path, session.words)))
+    session.emit(machine, lambda: session.render(check_document(checked, archive.place, session.words)))
     if checked.problems or unfiled or any(run.health.damage for run in recovered):
         sys.exit(3)

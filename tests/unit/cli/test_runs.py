@@ -155,7 +155,7 @@ def test_a_machine_form_is_written_beside_the_screen(path: Path, tmp_path: Path)
         (("rm", "nope"), "run_unknown"),
         (("rm", "g2"), "run_is_group"),
         (("list", "--group", "nope"), "group_unknown"),
-        (("list", "--archive", "postgresql://u:geheim@db/a"), "archive_scheme_unsupported"),
+        (("list", "--archive", "mysql://u:geheim@db/a"), "archive_scheme_unsupported"),
     ],
 )
 def test_what_cannot_be_done_as_written_is_one_line_and_exit_2(path: Path, arguments: tuple[str], slug: str) -> None:

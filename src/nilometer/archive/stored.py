@@ -1,0 +1,175 @@
+"""The archive on any `Database`: what every store promises, in the SQL that they share.
+
+A run is written in one transaction. Its segments are made before that transaction begins and wait in a spool, so that
+the lock is held for the copying alone, however long the records take to come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Self
+
+import msgspec
+
+from nilometer.core.errors import ArchiveError, SpecError
+from nilometer.core.group import Group
+from nilometer.core.record import Record
+from nilometer.core.run import Run
+
+from . import codec, listing, refs, rows, segments
+from .check import check
+from .columns import TooLargeError
+from .database import Database, UnstorableError, insert
+from .faults import mapped_files
+from .figures import FIGURES, figures
+from .migrate import known_version
+from .protocol import Checked, Ref, RunRow
+from .reading import read_records, read_run
+from .seal import seal_group, seal_run
+from .spool import Spool
+
+_GROUP = ("id", "type", "started_wall_ns", "spec", "parent")
+_PUT_GROUP = insert(
+    "run_group",
+    _GROUP,
+    "ON CONFLICT (id) DO UPDATE SET type = excluded.type, started_wall_ns = excluded.started_wall_ns,"
+    " spec = excluded.spec, parent = excluded.parent",
+)
+_TAG = "ON CONFLICT (name) DO UPDATE SET run = excluded.run, run_group = excluded.run_group"
+
+
+class StoredArchive:
+    """An `Archive` on an open database; one object is for one thread."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+        self.place = db.place
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._db.close()
+
+    def put(self, run: Run, records: Iterable[Record]) -> None:
+        """All or nothing. Slugs `run_exists`, `run_unstorable` for a value that no archive can hold."""
+        sealed = seal_run(run)
+        with _storable(run.id):
+            row = rows.from_run(sealed)
+        with Spool(self._db.spool_folder) as spool:
+            self._fill(spool, run.id, records)
+            with self._writing(), _storable(run.id):
+                if not self._db.execute(rows.INSERT, rows.values(row | {"records": spool.records})):
+                    raise ArchiveError("run_exists", run=run.id, path=self.place)
+                self._db.execute_many(FIGURES, [(run.id, *figure) for figure in figures(sealed.summary)])
+                segments.write_series(self._db, run.id, rows.health_columns(sealed.health))
+                segments.write_records(self._db, run.id, spool)
+
+    def _fill(self, spool: Spool, run_id: str, records: Iterable[Record]) -> None:
+        for batch in codec.batches(records):
+            with _storable(run_id):
+                name, blob = codec.encode(batch)
+            with mapped_files(self.place):
+                spool.add(name, len(batch), blob)
+
+    def put_group(self, group: Group) -> None:
+        """Store a group, or replace the one of its id."""
+        sealed = seal_group(group)
+        with self._writing(), _storable(group.id):
+            self._db.execute(_PUT_GROUP, [getattr(sealed, name) for name in _GROUP])
+
+    def get(self, run_id: str) -> Run:
+        """The run as it was put. Slugs `run_unknown`, `run_newer`, `run_damaged`."""
+        with self._db.snapshot():
+            return read_run(self._db, run_id)
+
+    def get_group(self, group_id: str) -> Group:
+        """The group as it was put. Slug `group_unknown`."""
+        found = self._db.rows(f"SELECT {', '.join(_GROUP)} FROM run_group WHERE id = ?", (group_id,))
+        if not found:
+            raise SpecError("group_unknown", group=group_id)
+        return msgspec.convert(dict(zip(_GROUP, found[0], strict=True)), Group)
+
+    def records(self, run_id: str) -> Iterator[Record]:
+        """The records as they were put, lazily. Slugs `run_unknown` at once, `run_damaged` while reading."""
+        return self._records(run_id, self.row(run_id).records)
+
+    def _records(self, run_id: str, expected: int) -> Iterator[Record]:
+        for segment in read_records(self._db, run_id, expected):
+            yield from segment
+
+    def find(self, group: str, level: str | None = None) -> list[Run]:
+        """The runs of a group by their order, of one level or all."""
+        of_level, values = ("", (group,)) if level is None else (" AND level = ?", (group, level))
+        query = (
+            f"SELECT id FROM run WHERE run_group = ?{of_level} ORDER BY COALESCE(run_order, -1), started_wall_ns, id"
+        )
+        return [self.get(run_id) for (run_id,) in self._db.rows(query, values)]
+
+    def list_runs(self, limit: int = 50, *, service: str | None = None, group: str | None = None) -> list[RunRow]:
+        """The newest runs first; only of one service, only of one group."""
+        return listing.newest(self._db, limit, service, group)
+
+    def row(self, run_id: str) -> RunRow:
+        """One run as a list shows it. Slug `run_unknown`."""
+        return listing.one(self._db, run_id)
+
+    def resolve(self, ref: str) -> str:
+        """What a RUN of the command line means. Slugs `run_unknown`, `run_ambiguous`, `run_is_group`."""
+        return refs.resolve(self._db, ref)
+
+    def resolve_group(self, ref: str) -> str:
+        """What a GROUP of the command line means. Slugs `group_unknown`, `run_ambiguous`."""
+        return refs.resolve_group(self._db, ref)
+
+    def resolve_either(self, ref: str) -> Ref:
+        """What a RUN or GROUP of the command line means. Slugs `run_unknown`, `run_ambiguous`."""
+        return refs.resolve_either(self._db, ref)
+
+    def tag(self, name: str, run_id: str) -> None:
+        """Let `name` mean this run from now on. Slug `run_unknown`."""
+        with self._writing():
+            listing.one(self._db, run_id)
+            self._db.execute(insert("tag", ("name", "run", "run_group"), _TAG), (name, run_id, None))
+
+    def remove(self, run_id: str) -> None:
+        """Remove a run and all that belongs to it, and its group if that is empty then; gives the room back."""
+        with self._writing():
+            self._remove(run_id)
+        self._db.shrink()
+
+    def _remove(self, run_id: str) -> None:
+        """The group's row is written to first, so that two who remove its last runs wait for each other."""
+        group = listing.one(self._db, run_id).group
+        self._db.execute("UPDATE run_group SET parent = parent WHERE id = ?", (group,))
+        self._db.execute("DELETE FROM run WHERE id = ?", (run_id,))
+        empty = "DELETE FROM run_group WHERE id = ? AND NOT EXISTS (SELECT 1 FROM run WHERE run_group = run_group.id)"
+        self._db.execute(empty, (group,))
+
+    def check(self) -> Checked:
+        """Read everything there is; changes nothing."""
+        return check(self._db)
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """A transaction; slug `archive_newer` where a newer nilometer has migrated the archive since it was opened."""
+        with self._db.transaction():
+            known_version(self._db)
+            yield
+
+
+@contextmanager
+def _storable(run_id: str) -> Iterator[None]:
+    """Text that is no Unicode, numbers beyond 64 bits, a required figure that is none: refused before it is written."""
+    try:
+        yield
+    except (
+        TypeError,
+        OverflowError,
+        UnicodeEncodeError,
+        UnstorableError,
+        TooLargeError,
+        msgspec.MsgspecError,
+    ) as fault:
+        raise ArchiveError("run_unstorable", run=run_id, detail=str(fault)) from None
