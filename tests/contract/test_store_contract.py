@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from tests.unit.archive.samples import make_record, make_records, make_run, make_spec, make_summary
 
 from nilometer.archive import codec, frames
-from nilometer.archive.protocol import Archive
+from nilometer.archive.protocol import ALL, Archive, Filter
 from nilometer.core.errors import ArchiveError, SpecError
 from nilometer.core.group import Group
 from nilometer.core.record import Frames, Record
@@ -166,8 +166,8 @@ def test_the_list_has_the_newest_first_with_their_key_figures(archive: Archive) 
     assert (rows[1].concurrency, rows[1].rate_per_s, rows[1].started_wall_ns) == (16, None, 20 * 10**9)
     assert (rows[0].ttft_p95_ms, rows[0].group, rows[2].verdict) == (None, "g", "marked")
     assert [row.id[0] for row in archive.list_runs(2)] == ["c", "b"]
-    assert [row.id[0] for row in archive.list_runs(service="chat")] == ["b", "a"]
-    assert [row.id[0] for row in archive.list_runs(group="g")] == ["c"]
+    assert [row.id[0] for row in archive.list_runs(only=Filter(service="chat"))] == ["b", "a"]
+    assert [row.id[0] for row in archive.list_runs(only=Filter(group="g"))] == ["c"]
 
 
 def test_a_ref_is_latest_then_a_tag_then_an_id_then_a_prefix(archive: Archive) -> None:

@@ -7,12 +7,18 @@ once, and a crash leaves it at a whole version. One that is newer, or another pr
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Callable
 from functools import cache
 from importlib import resources
 
 from nilometer.core.errors import ArchiveError
 
 from .database import Database
+from .rows import fill_searched
+
+
+FILLS: dict[int, Callable[[Database], None]] = {2: fill_searched}
+"""Version -> what fills the columns that its script has added."""
 
 
 @cache
@@ -47,6 +53,7 @@ def _step(db: Database) -> None:
         return
     for statement in statements(migrations()[version]):
         db.apply(statement)
+    FILLS.get(version + 1, lambda _: None)(db)
     db.set_version(version + 1)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple, Protocol
 
 import msgspec
@@ -24,6 +24,9 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
     origin: Origin
     records: int
     service: str | None = None
+    service_version: str | None = None
+    model_version: str | None = None
+    quantisation: str | None = None
     model: str | None = None
     concurrency: int | None = None
     rate_per_s: float | None = None
@@ -35,6 +38,52 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
     e2e_p95_ms: float | None = None
     output_tokens_per_s: float | None = None
     tags: list[str] = []
+
+
+class Filter(msgspec.Struct, frozen=True, kw_only=True):
+    """Which runs are meant: those for which all hold that is not None. Moments are ns since 1970 UTC."""
+
+    service: str | None = None
+    model: str | None = None
+    """A part of its name, in letters of either case."""
+    group: str | None = None
+    tag: str | None = None
+    """Of the run or of its group."""
+    verdict: Verdict | None = None
+    origin: Origin | None = None
+    since_ns: int | None = None
+    until_ns: int | None = None
+    """The first moment that is too late."""
+
+
+ALL = Filter()
+
+Place = tuple[str, str, str]
+"""Where a figure stands in a Summary: scope, metric, stat."""
+
+
+class Point(msgspec.Struct, frozen=True, kw_only=True):
+    """A run as one point of a service's history: its moment, its condition, the figures asked for."""
+
+    id: str
+    started_wall_ns: int
+    verdict: Verdict
+    origin: Origin
+    definitions: int
+    condition_hash: str | None
+    group: str | None
+    level: str | None
+    target: str | None
+    model: str | None
+    service: str | None
+    service_version: str | None
+    model_version: str | None
+    quantisation: str | None
+    concurrency: int | None
+    rate_per_s: float | None
+    arrivals: str | None
+    figures: tuple[float | None, ...]
+    """In the order in which they were asked for; None where not measured."""
 
 
 class Ref(NamedTuple):
@@ -84,8 +133,12 @@ class Archive(Protocol):
         """The runs of a group by their order, of one level or all; none is no error."""
         ...
 
-    def list_runs(self, limit: int = 50, *, service: str | None = None, group: str | None = None) -> list[RunRow]:
-        """The newest runs first; only of one service, only of one group."""
+    def list_runs(self, limit: int = 50, only: Filter = ALL) -> list[RunRow]:
+        """The newest runs first, only those meant."""
+        ...
+
+    def series(self, figures: Sequence[Place], only: Filter = ALL) -> list[Point]:
+        """All runs meant, the oldest first, each with these figures: the history of a service in one query."""
         ...
 
     def row(self, run_id: str) -> RunRow:

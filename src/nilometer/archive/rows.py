@@ -16,7 +16,6 @@ from nilometer.core.spec import Spec
 from nilometer.core.summary import Summary
 
 from .database import Database, insert
-from .protocol import RunRow
 
 SAME = (
     "id",
@@ -43,9 +42,22 @@ JSON: dict[str, Any] = {
     "findings": list[Finding],
 }
 """Fields that are JSON text."""
-COLUMNS = (*SAME, *RENAMED.values(), *JSON, "started_wall_ns", "service", "records")
+SEARCHED = (
+    "target",
+    "model",
+    "service",
+    "service_version",
+    "model_version",
+    "quantisation",
+    "concurrency",
+    "rate_per_s",
+    "arrivals",
+)
+"""Copies of what the spec says, to search and chart by."""
+COLUMNS = (*SAME, *RENAMED.values(), *JSON, "started_wall_ns", *SEARCHED, "records")
 """All columns of the table."""
 INSERT = insert("run", COLUMNS, "ON CONFLICT (id) DO NOTHING")
+_FILL = f"UPDATE run SET {', '.join(f'{name} = ?' for name in SEARCHED)} WHERE id = ?"
 HEALTH_COLUMNS = ("at", "wall_offset", "lag_max", "in_flight", "cpu")
 
 
@@ -55,12 +67,20 @@ class _Load(msgspec.Struct, frozen=True):
     arrivals: str | None = None
 
 
+class _Labels(msgspec.Struct, frozen=True):
+    service: str | None = None
+    service_version: str | None = None
+    model_version: str | None = None
+    quantisation: str | None = None
+
+
 class _Asked(msgspec.Struct, frozen=True):
-    """What a list shows of a Spec; reads any later one too."""
+    """What is searched by of a Spec; reads any later one too."""
 
     target: str | None = None
     model: str | None = None
     load: _Load = _Load()
+    labels: _Labels = _Labels()
 
 
 class NewerFormatError(Exception):
@@ -82,9 +102,28 @@ def from_run(run: Run) -> dict[str, Any]:
     row |= {column: getattr(run, name) for name, column in RENAMED.items()}
     slim = replace(run, health=replace(run.health, **dict.fromkeys(HEALTH_COLUMNS, b"")))
     row |= {name: msgspec.json.encode(getattr(slim, name)).decode() for name in JSON}
-    row |= {"started_wall_ns": run.phases.started_wall_ns, "service": run.spec.labels.service}
+    row |= {"started_wall_ns": run.phases.started_wall_ns, **searched(row["spec"])}
     to_run(row, {})
     return row
+
+
+def searched(spec: str) -> dict[str, Any]:
+    """The columns to search by, out of the JSON of a spec: all None where that cannot be read."""
+    try:
+        asked = msgspec.json.decode(spec, type=_Asked)
+    except msgspec.MsgspecError:
+        asked = _Asked()
+    tree: dict[str, Any] = msgspec.to_builtins(asked)
+    return tree.pop("load") | tree.pop("labels") | tree
+
+
+def fill_searched(db: Database) -> None:
+    """Fill those columns of all runs that are there, a thousand at a time."""
+    after = ""
+    while found := db.rows("SELECT id, spec FROM run WHERE id > ? ORDER BY id LIMIT 1000", (after,)):
+        after = found[-1][0]
+        told = [(searched(spec), run_id) for run_id, spec in found]
+        db.execute_many(_FILL, [(*(columns[name] for name in SEARCHED), run_id) for columns, run_id in told])
 
 
 def values(row: Mapping[str, Any]) -> Sequence[Any]:
@@ -121,22 +160,3 @@ def _known(health: Mapping[str, bytes]) -> Mapping[str, bytes]:
     if odd:
         raise ValueError(f"unknown columns {sorted(odd)}")
     return health
-
-
-def to_list_row(row: Mapping[str, Any], tags: list[str]) -> RunRow:
-    """A row as `listing.py` selects it, with the run's tags. A spec that cannot be read does not hide the run."""
-    try:
-        asked = msgspec.json.decode(row["spec"], type=_Asked)
-    except msgspec.MsgspecError:
-        asked = _Asked()
-    fields = {name: row[name] for name in row if name not in ("run_group", "spec")}
-    return RunRow(
-        target=asked.target,
-        model=asked.model,
-        concurrency=asked.load.concurrency,
-        rate_per_s=asked.load.rate_per_s,
-        arrivals=asked.load.arrivals,
-        group=row["run_group"],
-        tags=tags,
-        **fields,
-    )

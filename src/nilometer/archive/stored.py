@@ -6,7 +6,7 @@ the lock is held for the copying alone, however long the records take to come.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Self
 
@@ -24,7 +24,7 @@ from .database import Database, UnstorableError, insert
 from .faults import mapped_files
 from .figures import FIGURES, figures
 from .migrate import known_version
-from .protocol import Checked, Ref, RunRow
+from .protocol import ALL, Checked, Filter, Place, Point, Ref, RunRow
 from .reading import read_records, read_run
 from .seal import seal_group, seal_run
 from .spool import Spool
@@ -107,9 +107,13 @@ class StoredArchive:
         )
         return [self.get(run_id) for (run_id,) in self._db.rows(query, values)]
 
-    def list_runs(self, limit: int = 50, *, service: str | None = None, group: str | None = None) -> list[RunRow]:
-        """The newest runs first; only of one service, only of one group."""
-        return listing.newest(self._db, limit, service, group)
+    def list_runs(self, limit: int = 50, only: Filter = ALL) -> list[RunRow]:
+        """The newest runs first, only those meant."""
+        return listing.newest(self._db, limit, only)
+
+    def series(self, figures: Sequence[Place], only: Filter = ALL) -> list[Point]:
+        """All runs meant, the oldest first, each with these figures."""
+        return listing.series(self._db, figures, only)
 
     def row(self, run_id: str) -> RunRow:
         """One run as a list shows it. Slug `run_unknown`."""

@@ -30,6 +30,7 @@ def command() -> None:
 @shared_options
 def list_command(session: Session, limit: int, service: str | None, group: str | None) -> None:
     """The newest runs first, with their key figures."""
+    from nilometer.archive.protocol import Filter
     from nilometer.archive.store import open_archive
     from nilometer.experiment.places import journal_folder
     from nilometer.experiment.recover import waiting
@@ -39,7 +40,7 @@ def list_command(session: Session, limit: int, service: str | None, group: str |
 
     with open_archive(session.archive_url, must_exist=True) as archive:
         only = archive.resolve_group(group) if group else None
-        rows = archive.list_runs(limit, service=service, group=only)
+        rows = archive.list_runs(limit, Filter(service=service, group=only))
     unfiled = waiting(journal_folder())
     if unfiled:
         session.progress("runs.waiting", n=unfiled)
@@ -131,6 +132,7 @@ def rm_command(session: Session, runs: tuple[str, ...]) -> None:
 @shared_options
 def check_command(session: Session) -> None:
     """File runs whose measuring program died, then read everything and say what is damaged; exit 3 if anything is."""
+    from nilometer.archive.protocol import Filter
     from nilometer.archive.store import open_archive
     from nilometer.experiment.places import journal_folder
     from nilometer.experiment.recover import Unfiled, recover
