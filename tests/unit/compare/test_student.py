@@ -11,7 +11,7 @@ def integrated(t: float, df: float) -> float:
     """P(0 < T < t) by Simpson's rule on the density."""
     front = math.exp(math.lgamma((df + 1) / 2) - math.lgamma(df / 2)) / math.sqrt(df * math.pi)
     n = 20_000
-    ordinates = [front * (1 + (t * i / n) ** 2 / df) ** (-(df + 1) / 2) for i in range(n + 1)]
+    ordinates = [front * math.pow(1 + (t * i / n) ** 2 / df, -(df + 1) / 2) for i in range(n + 1)]
     return t / n / 3 * (ordinates[0] + ordinates[-1] + 4 * sum(ordinates[1:-1:2]) + 2 * sum(ordinates[2:-1:2]))
 
 
