@@ -12,6 +12,8 @@ _TINY = 1e-300
 _ENOUGH = 1e-15
 """A continued fraction whose factor differs from 1 by less has settled."""
 _MOST_TERMS = 20_000
+_SETTLED = 1e-14
+"""A quantile that moves by less of itself stands."""
 
 
 def tail(t: float, df: float) -> float:
@@ -51,13 +53,23 @@ def beyond(share: float, df: float) -> float:
 
 
 def _crossing(low: float, high: float, share: float, df: float) -> float:
-    """Where the tail falls to `share`: by halves, which is sure, and often enough for the last bit."""
-    for _ in range(100):
-        middle = (low + high) / 2
-        if not low < middle < high:
+    """Where the tail falls to `share`: by Newton's steps, and by halves where one would leave the bracket."""
+    t = low or high / 2
+    for _ in range(200):
+        missed = tail(t, df) - share
+        low, high = (t, high) if missed > 0 else (low, t)
+        following = t + missed / _density(t, df)
+        if not low < following < high:
+            following = (low + high) / 2
+        if abs(following - t) <= _SETTLED * t:
             break
-        low, high = (middle, high) if tail(middle, df) > share else (low, middle)
-    return (low + high) / 2
+        t = following
+    return following
+
+
+def _density(t: float, df: float) -> float:
+    front = math.exp(math.lgamma((df + 1) / 2) - math.lgamma(df / 2)) / math.sqrt(df * math.pi)
+    return front * math.exp(-(df + 1) / 2 * math.log1p(t * t / df))
 
 
 def _incomplete_beta(x: float, rest: float, a: float, b: float) -> float:
