@@ -12,7 +12,10 @@ GroupType = Literal["quickstart", "sweep", "repeat", "verify", "tune", "lab"]
 
 
 class Group(msgspec.Struct, frozen=True, kw_only=True):
-    """`spec` is the TOML text of what all its runs share, and of a sweep or a verify its plan; `parent` is the group it repeats."""
+    """`spec` is the TOML text of what all its runs share, and of a sweep or a verify its plan.
+
+    `parent` is the group it repeats.
+    """
 
     id: str
     type: GroupType
