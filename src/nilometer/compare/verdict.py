@@ -83,6 +83,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     runs_b: list[str]
     more_runs_needed: int | None
     left_out: list[str] = []
+    paired: bool = False
 
 
 def judge(runs_a: Sequence[Run], runs_b: Sequence[Run], rule: Rule) -> Comparison:
@@ -102,6 +103,7 @@ def judge(runs_a: Sequence[Run], runs_b: Sequence[Run], rule: Rule) -> Compariso
         runs_b=[run.id for run in kept_b],
         more_runs_needed=more,
         left_out=out,
+        paired=rule.interleaved,
     )
 
 

@@ -80,7 +80,8 @@ def _verdict(
     if not told:
         return words.say("screen.comparison.nothing_judged", word=word)
     n_a, n_b = len(comparison.runs_a), len(comparison.runs_b)
-    return words.say("screen.comparison.lead", word=word, figures=_figures(told, rows, words), n_a=n_a, n_b=n_b)
+    after = words.say(f"screen.comparison.{'after_pairs' if comparison.paired else 'after_runs'}", n_a=n_a, n_b=n_b)
+    return words.say("screen.comparison.lead", word=word, figures=_figures(told, rows, words), after=after)
 
 
 def _figures(told: Sequence[MetricVerdict], rows: dict[str, Judged], words: Catalogue) -> str:
@@ -92,7 +93,7 @@ def _figure(one: MetricVerdict, row: Judged, words: Catalogue) -> str:
     if one.ratio is None:
         return words.say(f"screen.comparison.why_{one.reason}", name=name)
     if one.ci is None:
-        return words.say("screen.comparison.figure_alone", name=name, change=one.ratio - 1)
+        return words.say("screen.comparison.figure_alone", name=name, change=_change(one.ratio))
     low, high = one.ci[0] - 1, one.ci[1] - 1
     return words.say("screen.comparison.figure", name=name, change=one.ratio - 1, low=low, high=high, margin=one.margin)
 
