@@ -94,8 +94,10 @@ def _figure(one: MetricVerdict, row: Judged, words: Catalogue) -> str:
         return words.say(f"screen.comparison.why_{one.reason}", name=name)
     if one.ci is None:
         return words.say("screen.comparison.figure_alone", name=name, change=_change(one.ratio))
-    low, high = one.ci[0] - 1, one.ci[1] - 1
-    return words.say("screen.comparison.figure", name=name, change=one.ratio - 1, low=low, high=high, margin=one.margin)
+    low, high = map(_change, one.ci)
+    return words.say(
+        "screen.comparison.figure", name=name, change=_change(one.ratio), low=low, high=high, margin=one.margin
+    )
 
 
 def _what_is_needed(comparison: Comparison, words: Catalogue) -> str:
