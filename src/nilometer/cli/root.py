@@ -21,6 +21,7 @@ COMMANDS = {
     "quickstart": "Measure the embedded engine at three loads and say what limits it.",
     "measure": "One load test on TARGET: a Run with its figures and a verdict.",
     "sweep": "The load curve of TARGET: knee, and the greatest load that keeps an SLO.",
+    "verify": "Is B worse, alike or better than A: pairs of runs until that can be told.",
     "workload": "Data sets, traces and logs: inspect, sample, make.",
     "lab": "A lesson of the handbook on the embedded engine, both sides shown.",
     "runs": "The performance archive: list, show, rm, check.",
