@@ -151,12 +151,16 @@ def test_a_newer_archive_is_refused_and_left_alone(filled: str, monkeypatch: pyt
     assert past("SELECT id FROM run") == [(RUN_ID,)]
 
 
-def test_a_migration_that_fails_leaves_the_archive_as_it_was(filled: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_migration_that_fails_leaves_the_archive_as_it_was(
+    filled: str, monkeypatch: pytest.MonkeyPatch, past: Past
+) -> None:
     second = "CREATE TABLE later (a TEXT);\nINSERT INTO run_group (nonsense) VALUES (1);\n"
     with monkeypatch.context() as future:
         future.setattr(migrate, "migrations", lambda: (*migrations(), second))
         with pytest.raises(ArchiveError, match="archive_failed"):
             open_archive(filled)
+    with pytest.raises(Exception, match="later"):
+        past("SELECT * FROM later")
     with open_archive(filled) as archive:
         assert archive.check() == (1, 30, [])
     with monkeypatch.context() as future:

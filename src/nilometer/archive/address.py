@@ -10,6 +10,8 @@ from nilometer.core.errors import SpecError
 from nilometer.core.secrets import SHOWN, mask_url
 
 FILE_NAME = "archive.sqlite"
+EXPORTED = ".nilo"
+"""How the name of an exported run's file ends."""
 SERVERS = ("postgresql", "postgres")
 """Schemes of a server's address, as its own programs know them."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from nilometer.core.errors import SpecError
@@ -17,7 +17,7 @@ _KEY_FIGURES: Mapping[str, Place] = {
     "e2e_p95_ms": ("latency_ms", "e2e", "p95"),
     "output_tokens_per_s": ("throughput", "output_tokens_per_s", "value"),
 }
-_OF_A_ROW = [field for field in RunRow.__struct_fields__ if field not in (*_KEY_FIGURES, "tags")]
+_OF_A_ROW = [field for field in RunRow.__struct_fields__ if field not in (*_KEY_FIGURES, "tags", "notes")]
 _OF_A_POINT = [field for field in Point.__struct_fields__ if field != "figures"]
 """Fields that are columns."""
 _FIGURE = "(SELECT value FROM summary_value WHERE run = run.id AND scope = ? AND metric = ? AND stat = ?)"
@@ -87,13 +87,8 @@ def _rows(db: Database, which: str, ids: str, values: Values) -> list[RunRow]:
     asked = [name for place in _KEY_FIGURES.values() for name in place]
     query = f"{_select(_OF_A_ROW, list(_KEY_FIGURES.values()))} {which}"
     rows = [dict(zip(fields, row, strict=True)) for row in db.rows(query, (*asked, *values))]
-    tags = _tags(db, ids, values) if rows else {}
-    return [RunRow(**row, tags=tags.get(row["id"], [])) for row in rows]
-
-
-def _tags(db: Database, ids: str, values: Values) -> Mapping[str, list[str]]:
-    """Run -> the names of its tags, in order."""
-    found = defaultdict(list)
-    for run, name in db.rows(f"SELECT run, name FROM tag WHERE run IN ({ids})", values):
-        found[run].append(name)
-    return {run: sorted(names) for run, names in found.items()}
+    tags = defaultdict(list)
+    for run, name in db.rows(f"SELECT run, name FROM tag WHERE run IN ({ids})", values) if rows else ():
+        tags[run].append(name)
+    notes = Counter(run for (run,) in db.rows(f"SELECT run FROM note WHERE run IN ({ids})", values) if rows)
+    return [RunRow(**row, tags=sorted(tags[row["id"]]), notes=notes[row["id"]]) for row in rows]

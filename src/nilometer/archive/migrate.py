@@ -16,7 +16,6 @@ from nilometer.core.errors import ArchiveError
 from .database import Database
 from .rows import fill_searched
 
-
 FILLS: dict[int, Callable[[Database], None]] = {2: fill_searched}
 """Version -> what fills the columns that its script has added."""
 
@@ -53,7 +52,9 @@ def _step(db: Database) -> None:
         return
     for statement in statements(migrations()[version]):
         db.apply(statement)
-    FILLS.get(version + 1, lambda _: None)(db)
+    fill = FILLS.get(version + 1)
+    if fill is not None:
+        fill(db)
     db.set_version(version + 1)
 
 

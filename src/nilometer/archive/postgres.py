@@ -50,6 +50,8 @@ _WORDS = (
 )
 """The schema's words in SQLite and what says the same here: 64 bits, the order of the bytes."""
 
+_TABLES = "SELECT relname FROM pg_class WHERE relname IN ('run', 'nilometer_schema') AND pg_table_is_visible(oid)"
+
 _SLUGS = {
     "08": "archive_lost",
     "25006": "archive_unwritable",
@@ -180,11 +182,11 @@ class Postgres:
         return self._between("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
 
     def version(self) -> int:
-        """In a table of its own, which has one row."""
-        ours, others = self.rows("SELECT to_regclass('nilometer_schema'), to_regclass('run')")[0]
-        if ours is None and others is not None:
+        """In a table of its own, which has one row. All tables of a step are seen at once, or none."""
+        there = {name for (name,) in self.rows(_TABLES)}
+        if there == {"run"}:
             raise ArchiveError("archive_unreadable", path=self.place, detail='a table "run" of another program')
-        return 0 if ours is None else int(self.rows("SELECT version FROM nilometer_schema")[0][0])
+        return int(self.rows("SELECT version FROM nilometer_schema")[0][0]) if there else 0
 
     def apply(self, statement: str) -> None:
         for pattern, words in _WORDS:

@@ -38,6 +38,7 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
     e2e_p95_ms: float | None = None
     output_tokens_per_s: float | None = None
     tags: list[str] = []
+    notes: int = 0
 
 
 class Filter(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,6 +92,20 @@ class Ref(NamedTuple):
 
     kind: Literal["run", "group"]
     id: str
+
+
+class Note(NamedTuple):
+    """What somebody wrote about a run or a group."""
+
+    written_wall_ns: int
+    text: str
+
+
+class Remarks(NamedTuple):
+    """The tags of a run or a group by their names, its notes by their times."""
+
+    tags: list[str]
+    notes: list[Note]
 
 
 class Checked(NamedTuple):
@@ -166,8 +181,24 @@ class Archive(Protocol):
         """
         ...
 
-    def tag(self, name: str, run_id: str) -> None:
-        """Let `name` mean this run from now on. Slug `run_unknown`."""
+    def tag(self, name: str, run_id: str) -> Ref | None:
+        """Let `name` mean this run from now on; what it meant before. Slugs `run_unknown`, `tag_invalid`."""
+        ...
+
+    def tag_group(self, name: str, group_id: str) -> Ref | None:
+        """The same for a group. Slugs `group_unknown`, `tag_invalid`."""
+        ...
+
+    def untag(self, name: str) -> Ref:
+        """Let `name` mean nothing; what it meant. Slug `tag_unknown`."""
+        ...
+
+    def note(self, of: Ref, note: Note) -> None:
+        """Keep a note about a run or a group. Slugs `run_unknown`, `group_unknown`."""
+
+    def remarks(self, of: Ref) -> Remarks:
+        """What people say of a run or a group."""
+        ...
 
     def remove(self, run_id: str) -> None:
         """Remove a run with its records, tags and notes, and its group if that is empty then. Slug `run_unknown`."""

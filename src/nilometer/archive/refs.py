@@ -56,7 +56,7 @@ def _newest(db: Database) -> list[Ref]:
 def _found(db: Database, ref: str) -> list[Ref]:
     """What bears this tag, else this id, else all that begin so: of either kind the newest few, the runs first."""
     for run, group in db.rows("SELECT run, run_group FROM tag WHERE name = ?", (ref,)):
-        return [Ref("group", group) if run is None else Ref("run", run)]
+        return [Ref("run", run) if group is None else Ref("group", group)]
     whole = [one for kind in _SELECT for one in _select(db, kind, "id = ?", (ref, 1))]
     if whole or not ref:
         return whole

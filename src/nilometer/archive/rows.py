@@ -114,7 +114,8 @@ def searched(spec: str) -> dict[str, Any]:
     except msgspec.MsgspecError:
         asked = _Asked()
     tree: dict[str, Any] = msgspec.to_builtins(asked)
-    return tree.pop("load") | tree.pop("labels") | tree
+    parts: dict[str, Any] = tree.pop("load") | tree.pop("labels")
+    return parts | tree
 
 
 def fill_searched(db: Database) -> None:

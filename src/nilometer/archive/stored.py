@@ -17,14 +17,14 @@ from nilometer.core.group import Group
 from nilometer.core.record import Record
 from nilometer.core.run import Run
 
-from . import codec, listing, refs, rows, segments
+from . import codec, listing, refs, remarks, rows, segments
 from .check import check
 from .columns import TooLargeError
 from .database import Database, UnstorableError, insert
 from .faults import mapped_files
 from .figures import FIGURES, figures
 from .migrate import known_version
-from .protocol import ALL, Checked, Filter, Place, Point, Ref, RunRow
+from .protocol import ALL, Checked, Filter, Note, Place, Point, Ref, Remarks, RunRow
 from .reading import read_records, read_run
 from .seal import seal_group, seal_run
 from .spool import Spool
@@ -36,7 +36,6 @@ _PUT_GROUP = insert(
     "ON CONFLICT (id) DO UPDATE SET type = excluded.type, started_wall_ns = excluded.started_wall_ns,"
     " spec = excluded.spec, parent = excluded.parent",
 )
-_TAG = "ON CONFLICT (name) DO UPDATE SET run = excluded.run, run_group = excluded.run_group"
 
 
 class StoredArchive:
@@ -131,11 +130,29 @@ class StoredArchive:
         """What a RUN or GROUP of the command line means. Slugs `run_unknown`, `run_ambiguous`."""
         return refs.resolve_either(self._db, ref)
 
-    def tag(self, name: str, run_id: str) -> None:
-        """Let `name` mean this run from now on. Slug `run_unknown`."""
+    def tag(self, name: str, run_id: str) -> Ref | None:
+        """Let `name` mean this run from now on. Slugs `run_unknown`, `tag_invalid`."""
+        with self._writing(), _storable(run_id):
+            return remarks.set_tag(self._db, name, Ref("run", run_id))
+
+    def tag_group(self, name: str, group_id: str) -> Ref | None:
+        """Let `name` mean this group from now on. Slugs `group_unknown`, `tag_invalid`."""
+        with self._writing(), _storable(group_id):
+            return remarks.set_tag(self._db, name, Ref("group", group_id))
+
+    def untag(self, name: str) -> Ref:
+        """Let `name` mean nothing. Slug `tag_unknown`."""
         with self._writing():
-            listing.one(self._db, run_id)
-            self._db.execute(insert("tag", ("name", "run", "run_group"), _TAG), (name, run_id, None))
+            return remarks.drop_tag(self._db, name)
+
+    def note(self, of: Ref, note: Note) -> None:
+        """Keep a note about a run or a group. Slugs `run_unknown`, `group_unknown`."""
+        with self._writing(), _storable(of.id):
+            remarks.add_note(self._db, of, note)
+
+    def remarks(self, of: Ref) -> Remarks:
+        """Its tags by their names, its notes by their times."""
+        return remarks.remarks(self._db, of)
 
     def remove(self, run_id: str) -> None:
         """Remove a run and all that belongs to it, and its group if that is empty then; gives the room back."""

@@ -3,34 +3,52 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
+from nilometer.core.run import Origin
+from nilometer.core.summary import Verdict
+
+from .remarks import note_command, tag_command
 from .session import Session, shared_options
+from .values import END, MOMENT
 
 if TYPE_CHECKING:
+    from nilometer.archive.protocol import Remarks
     from nilometer.core.group import Group
     from nilometer.core.run import Run
+    from nilometer.report.document import Document
 
 
 @click.group()
 def command() -> None:
     """The performance archive.
 
-    RUN is `latest`, an id, or the beginning of one id. GROUP is the same for a group of runs; `latest` is then
-    that of the newest run that has one.
+    RUN is `latest`, a tag, an id, the beginning of one id, or a file that `nilo runs export` has made. GROUP is the
+    same for a group of runs; `latest` is then that of the newest run that has one.
     """
+
+
+for other in (tag_command, note_command):
+    command.add_command(other)
 
 
 @command.command("list")
 @click.option("--limit", default=50, show_default=True, type=click.IntRange(min=1), help="The newest N runs.")
 @click.option("--service", metavar="NAME", help="Only runs of this service.")
+@click.option("--model", metavar="NAME", help="Only runs of models with this in their name.")
+@click.option("--since", type=MOMENT, help="Only runs from then on: 30d, 12h, 2026-11-30, 2026-11-30T08:00 (UTC).")
+@click.option("--until", type=END, help="Only runs until then; a date alone is included.")
+@click.option("--tag", metavar="NAME", help="Only the runs that this tag names.")
+@click.option("--verdict", type=click.Choice(get_args(Verdict)), help="Only runs with this verdict.")
+@click.option("--origin", type=click.Choice(get_args(Origin)), help="Only runs that came about so.")
 @click.option("--group", metavar="GROUP", help="Only runs of this group.")
 @shared_options
-def list_command(session: Session, limit: int, service: str | None, group: str | None) -> None:
-    """The newest runs first, with their key figures."""
-    from nilometer.archive.protocol import Filter
+def list_command(session: Session, limit: int, since: int | None, until: int | None, **asked: Any) -> None:
+    """The newest runs first, with their key figures; those for which all holds that is asked."""
+    from nilometer.archive.protocol import ALL, Filter
     from nilometer.archive.store import open_archive
     from nilometer.experiment.places import journal_folder
     from nilometer.experiment.recover import waiting
@@ -39,15 +57,16 @@ def list_command(session: Session, limit: int, service: str | None, group: str |
     from .run_screens import list_document, row_object
 
     with open_archive(session.archive_url, must_exist=True) as archive:
-        only = archive.resolve_group(group) if group else None
-        rows = archive.list_runs(limit, Filter(service=service, group=only))
+        group = archive.resolve_group(asked["group"]) if asked["group"] else None
+        only = Filter(**{**asked, "group": group}, since_ns=since, until_ns=until)
+        rows = archive.list_runs(limit, only)
     unfiled = waiting(journal_folder())
     if unfiled:
         session.progress("runs.waiting", n=unfiled)
     machine = {**head("runs"), "runs": [row_object(row) for row in rows]}
     session.emit(
         machine,
-        lambda: session.render(list_document(rows, limit, archive.place, session.words, some=bool(service or group))),
+        lambda: session.render(list_document(rows, limit, archive.place, session.words, some=only != ALL)),
     )
 
 
@@ -68,21 +87,30 @@ def _show(session: Session, ref: str) -> None:
 
     with open_archive(session.archive_url, must_exist=True) as archive:
         found = archive.resolve_either(ref)
+        remarks = archive.remarks(found)
         if found.kind == "run":
-            _show_run(session, archive.get(found.id))
+            _show_run(session, archive.get(found.id), remarks)
         else:
-            _show_group(session, archive.get_group(found.id), archive.find(found.id))
+            _show_group(session, archive.get_group(found.id), archive.find(found.id), remarks)
 
 
-def _show_run(session: Session, run: Run) -> None:
+def _show_run(session: Session, run: Run, remarks: Remarks) -> None:
     from nilometer.report.build import run_document
 
     from .machine import run_object
 
-    session.emit(run_object(run), lambda: session.render(run_document(run, session.words, conditions=True)))
+    _emit(session, run_object(run), [run_document(run, session.words, conditions=True)], remarks)
 
 
-def _show_group(session: Session, group: Group, runs: list[Run]) -> None:
+def _emit(session: Session, machine: dict[str, object], documents: Sequence[Document], remarks: Remarks) -> None:
+    """What was measured, and behind it what people say of it."""
+    from .run_screens import remarks_document, remarks_object
+
+    shown = [*documents, remarks_document(remarks, session.words)] if any(remarks) else documents
+    session.emit({**machine, **remarks_object(remarks)}, lambda: "\n\n".join(map(session.render, shown)))
+
+
+def _show_group(session: Session, group: Group, runs: list[Run], remarks: Remarks) -> None:
     from nilometer.experiment.sweep import one_a_level
 
     from .group_screens import group_documents, group_findings
@@ -91,9 +119,7 @@ def _show_group(session: Session, group: Group, runs: list[Run]) -> None:
     runs = one_a_level(runs) if group.type == "sweep" else runs
     findings = group_findings(group, runs)
     machine = group_object(group.id, group.type, runs, findings)
-    session.emit(
-        machine, lambda: "\n\n".join(map(session.render, group_documents(group, runs, findings, session.words)))
-    )
+    _emit(session, machine, group_documents(group, runs, findings, session.words), remarks)
 
 
 def _show_errors(session: Session, ref: str) -> None:
@@ -132,7 +158,6 @@ def rm_command(session: Session, runs: tuple[str, ...]) -> None:
 @shared_options
 def check_command(session: Session) -> None:
     """File runs whose measuring program died, then read everything and say what is damaged; exit 3 if anything is."""
-    from nilometer.archive.protocol import Filter
     from nilometer.archive.store import open_archive
     from nilometer.experiment.places import journal_folder
     from nilometer.experiment.recover import Unfiled, recover

@@ -103,7 +103,8 @@ def test_show_of_a_quickstart_is_the_screen_and_the_object_it_ended_with(path: P
     runs = quickstart_group(path)
     findings = diagnosis(runs)
     found = machine("show", "h2g")
-    assert found == json.loads(msgspec.json.encode(group_object("h2gggggggggg", "quickstart", runs, findings)))
+    group = group_object("h2gggggggggg", "quickstart", runs, findings)
+    assert found == json.loads(msgspec.json.encode({**group, "tags": [], "notes": []}))
     assert [run["level"] for run in found["runs"]] == ["1", "4", "8"]
     assert found["findings"]
     told = nilo_runs("show", "h2gggggggggg").stdout
@@ -272,3 +273,57 @@ def test_check_of_a_damaged_archive_is_exit_3(path: Path) -> None:
     assert result.exit_code == 3
     assert [problem["params"]["run"] for problem in json.loads(result.stdout)["problems"]] == ["k3v9aaaaaaaa"]
     assert "(run_damaged)" in nilo_runs("check").stdout
+
+
+def test_a_list_of_those_asked_for(path: Path) -> None:
+    def found(*asked: str) -> list[str]:
+        return [run["run"] for run in machine("list", *asked)["runs"]]
+
+    assert found("--tag", "base") == ["k3v9c2mq7x1d"]
+    assert found("--model", "LLA", "--verdict", "admissible", "--origin", "measured") == found()
+    assert found("--since", "2026-08-06", "--until", "2026-08-06") == found()
+    assert found("--since", "2026-08-07") == found("--until", "2026-08-05") == found("--verdict", "marked") == []
+
+
+def test_a_tag_is_given_moved_and_taken_away(path: Path) -> None:
+    assert nilo_runs("tag", "main", "k3v9c").stdout == "main means k3v9c2mq7x1d.\n"
+    assert nilo_runs("tag", "main", "g2xw").stdout == "main means g2xw; it meant k3v9c2mq7x1d.\n"
+    assert machine("tag", "main", "g2xw")["means"] == {"group": "g2xw"}
+    assert machine("show", "main")["tags"] == ["main"]
+    assert [run["run"] for run in machine("list", "--tag", "main")["runs"]] == ["k3v9aaaaaaaa"]
+    told = machine("tag", "main", "--delete")
+    assert (told["means"], told["meant"]) == (None, {"group": "g2xw"})
+    assert "(run_unknown)" in nilo_runs("show", "main").stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "slug"),
+    [
+        (("tag", "main"), "tag_or_delete"),
+        (("tag", "main", "base", "--delete"), "tag_or_delete"),
+        (("tag", "main", "--delete"), "tag_unknown"),
+        (("tag", "main", "nope"), "run_unknown"),
+        (("tag", "latest", "base"), "tag_invalid"),
+        (("tag", "a b", "base"), "tag_invalid"),
+        (("tag", "x" * 65, "base"), "tag_invalid"),
+        (("tag", "run.nilo", "base"), "tag_invalid"),
+        (("note", "nope", "text"), "run_unknown"),
+        (("note", "base", " "), "note_invalid"),
+        (("note", "base", "x" * 4_001), "note_invalid"),
+    ],
+)
+def test_what_cannot_be_said_of_a_run_is_refused(path: Path, arguments: tuple[str, ...], slug: str) -> None:
+    result = nilo_runs(*arguments)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert f"({slug})" in result.stderr
+
+
+def test_a_note_is_shown_with_the_run(path: Path) -> None:
+    assert nilo_runs("note", "base", "before the\x1b[31m new driver").stdout == "k3v9c2mq7x1d has 1 note.\n"
+    told = nilo_runs("show", "base").stdout
+    assert "before the [31m new driver" in told.splitlines()[-1]
+    assert "\x1b" not in told
+    (note,) = machine("show", "base")["notes"]
+    assert note["text"] == "before the\x1b[31m new driver"
+    assert machine("list")["runs"][1]["notes"] == 1
+    assert "[base, 1 note]" in nilo_runs("list").stdout
