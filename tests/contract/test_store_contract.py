@@ -367,3 +367,44 @@ def test_removing_takes_records_and_tags_along_and_nothing_else(archive: Archive
     archive.remove("two")
     assert slug_of(lambda: archive.get_group(GROUP.id)) == "group_unknown"
     assert archive.check() == (0, 0, [])
+
+
+def test_pruning_takes_whole_lots_and_leaves_what_has_a_tag(archive: Archive) -> None:
+    put_history(archive)
+    archive.put(run_at(6, "f", spec=make_spec(service="chat")), make_records(20))
+    archive.untag("whole")
+    lots = archive.lots(keep=1)
+    assert [lot.runs for lot in lots] == [["c", "d"], ["e"]]
+    archive.tag("late", "d")
+    assert [lot.runs for lot in archive.prune(lots)] == [["e"]]
+    archive.untag("late")
+    archive.prune(archive.lots(before_wall_ns=5 * 10**9))
+    assert [row.id for row in archive.list_runs()] == ["f", "b"]
+    assert slug_of(lambda: archive.get_group(GROUP.id)) == "group_unknown"
+    assert archive.check() == (2, 20, [])
+
+
+def test_pruned_records_leave_the_figures(archive: Archive) -> None:
+    archive.put(make_run("a"), make_records(20))
+    archive.put(make_run("b"), make_records(20))
+    archive.put(make_run("c"), [])
+    archive.tag("base", "b")
+    (lot,) = archive.lots(records_only=True)
+    assert (lot.runs, lot.records) == (["a"], 20)
+    (whole,) = [lot for lot in archive.lots() if lot.runs == ["a"]]
+    assert 300 < lot.size_bytes < whole.size_bytes - 1_000
+    assert archive.prune([lot], records_only=True) == [lot]
+    assert archive.lots(records_only=True) == []
+    assert archive.get("a") == make_run("a")
+    assert list(archive.records("a")) == []
+    assert archive.check() == (3, 20, [])
+
+
+def test_many_lots_are_weighed(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nilometer.archive.retention._AT_ONCE", 2)
+    for second in range(5):
+        archive.put(run_at(second, f"run{second}"), make_records(3))
+    sizes = {lot.size_bytes for lot in archive.lots(records_only=True)}
+    assert len(archive.lots()) == 5
+    assert len(sizes) == 1
+    assert sizes.pop() > 100

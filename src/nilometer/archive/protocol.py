@@ -108,6 +108,20 @@ class Remarks(NamedTuple):
     notes: list[Note]
 
 
+class Lot(msgspec.Struct, frozen=True, kw_only=True):
+    """Runs that go together or not at all: those of a group, or one alone."""
+
+    group: str | None
+    runs: list[str]
+    """The oldest first."""
+    newest_wall_ns: int
+    service: str | None
+    """Of the newest of them."""
+    records: int
+    size_bytes: int = 0
+    """What goes with them, as far as it is stored in segments and texts."""
+
+
 class Checked(NamedTuple):
     """What a check has read, and each thing that was wrong with it."""
 
@@ -202,6 +216,22 @@ class Archive(Protocol):
 
     def remove(self, run_id: str) -> None:
         """Remove a run with its records, tags and notes, and its group if that is empty then. Slug `run_unknown`."""
+
+    def lots(
+        self,
+        *,
+        keep: int = 0,
+        before_wall_ns: int | None = None,
+        service: str | None = None,
+        records_only: bool = False,
+    ) -> list[Lot]:
+        """What may go, the oldest first: lots older than a moment, of a service, beyond the newest `keep` of each
+        service; none with a tag. With `records_only` those that have records."""
+        ...
+
+    def prune(self, lots: Iterable[Lot], *, records_only: bool = False) -> list[Lot]:
+        """Let lots go, each whole, or their records alone; those that went: not one that has got a tag meanwhile."""
+        ...
 
     def check(self) -> Checked:
         """Read everything there is: the file, every segment of every run, the counts and the index of figures."""

@@ -17,14 +17,14 @@ from nilometer.core.group import Group
 from nilometer.core.record import Record
 from nilometer.core.run import Run
 
-from . import codec, listing, refs, remarks, rows, segments
+from . import codec, listing, refs, remarks, retention, rows, segments
 from .check import check
 from .columns import TooLargeError
 from .database import Database, UnstorableError, insert
 from .faults import mapped_files
 from .figures import FIGURES, figures
 from .migrate import known_version
-from .protocol import ALL, Checked, Filter, Note, Place, Point, Ref, Remarks, RunRow
+from .protocol import ALL, Checked, Filter, Lot, Note, Place, Point, Ref, Remarks, RunRow
 from .reading import read_records, read_run
 from .seal import seal_group, seal_run
 from .spool import Spool
@@ -157,16 +157,33 @@ class StoredArchive:
     def remove(self, run_id: str) -> None:
         """Remove a run and all that belongs to it, and its group if that is empty then; gives the room back."""
         with self._writing():
-            self._remove(run_id)
+            retention.remove(self._db, run_id, listing.one(self._db, run_id).group)
         self._db.shrink()
 
-    def _remove(self, run_id: str) -> None:
-        """The group's row is written to first, so that two who remove its last runs wait for each other."""
-        group = listing.one(self._db, run_id).group
-        self._db.execute("UPDATE run_group SET parent = parent WHERE id = ?", (group,))
-        self._db.execute("DELETE FROM run WHERE id = ?", (run_id,))
-        empty = "DELETE FROM run_group WHERE id = ? AND NOT EXISTS (SELECT 1 FROM run WHERE run_group = run_group.id)"
-        self._db.execute(empty, (group,))
+    def lots(
+        self,
+        *,
+        keep: int = 0,
+        before_wall_ns: int | None = None,
+        service: str | None = None,
+        records_only: bool = False,
+    ) -> list[Lot]:
+        """What may go, the oldest first; changes nothing."""
+        with self._db.snapshot():
+            return retention.lots(
+                self._db, keep=keep, before_wall_ns=before_wall_ns, service=service, records_only=records_only
+            )
+
+    def prune(self, lots: Iterable[Lot], *, records_only: bool = False) -> list[Lot]:
+        """Let them go, each whole or not at all; those that went."""
+        drop = retention.drop_records if records_only else retention.drop
+        gone = []
+        for lot in lots:
+            with self._writing():
+                if drop(self._db, lot):
+                    gone.append(lot)
+        self._db.shrink()
+        return gone
 
     def check(self) -> Checked:
         """Read everything there is; changes nothing."""

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
+from nilometer.core.errors import SpecError
 from nilometer.core.run import Origin
 from nilometer.core.summary import Verdict
 
+from .pruning import prune_command
 from .remarks import note_command, tag_command
 from .session import Session, shared_options
 from .values import END, MOMENT
@@ -31,7 +33,7 @@ def command() -> None:
     """
 
 
-for other in (tag_command, note_command):
+for other in (tag_command, note_command, prune_command):
     command.add_command(other)
 
 
@@ -131,6 +133,8 @@ def _show_errors(session: Session, ref: str) -> None:
 
     with open_archive(session.archive_url, must_exist=True) as archive:
         run = archive.get(archive.resolve(ref))
+        if run.summary.run_requests.started and not archive.row(run.id).records:
+            raise SpecError("records_gone", run=run.id)
         failures = gather(archive.records(run.id), run.phases.measured_ns)
     machine = {**run_object(run), "failed_requests": failures.kinds}
     session.emit(machine, lambda: session.render(failure_document(run, failures, session.words)))

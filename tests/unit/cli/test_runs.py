@@ -327,3 +327,22 @@ def test_a_note_is_shown_with_the_run(path: Path) -> None:
     assert note["text"] == "before the\x1b[31m new driver"
     assert machine("list")["runs"][1]["notes"] == 1
     assert "[base, 1 note]" in nilo_runs("list").stdout
+
+
+def test_pruning_says_what_it_does(path: Path) -> None:
+    dry = machine("prune", "--keep", "0", "--dry-run")
+    assert (dry["runs"], dry["records"], dry["lots"][0]["group"], dry["dry_run"]) == (1, 2, "g2xw", True)
+    assert dry["bytes"] > 1_000
+    told = nilo_runs("prune", "--older-than", "2026-08-07", "--records-only").stdout
+    assert told.startswith("Removed 2 records of 1 run, ")
+    assert "g2xw" in told
+    assert "(records_gone)" in nilo_runs("show", "k3v9aaaaaaaa", "--errors").stderr
+    assert len(machine("list")["runs"]) == 2
+    assert nilo_runs("prune", "--older-than", "2026-08-05").stdout == "Nothing to remove.\n"
+    assert machine("prune", "--keep", "0")["runs"] == 1
+    assert [run["run"] for run in machine("list")["runs"]] == ["k3v9c2mq7x1d"]
+
+
+def test_pruning_without_a_bound_is_refused(path: Path) -> None:
+    result = nilo_runs("prune", "--records-only")
+    assert (result.exit_code, "(prune_unbounded)" in result.stderr) == (2, True)
