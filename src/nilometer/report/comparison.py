@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from statistics import fmean
 
+from nilometer.compare.condition import Difference
 from nilometer.compare.family import Family, Judged
 from nilometer.compare.verdict import Comparison, MetricVerdict, Outcome
 from nilometer.core.run import Run
@@ -15,6 +16,7 @@ from nilometer.text.i18n import Catalogue
 from .document import Align, Block, Cell, Column, Document, Foot, Lead, Table
 
 NO_VERDICT = "-"
+_LONGEST_VALUE = 40
 _HEADS: tuple[tuple[str, Align, str], ...] = (
     ("a", "decimal", ""),
     ("b", "decimal", ""),
@@ -85,10 +87,11 @@ def _verdict(
 
 
 def _figures(told: Sequence[MetricVerdict], rows: dict[str, Judged], words: Catalogue) -> str:
-    return words.say("screen.list_join").join(_figure(one, rows[one.metric], words) for one in told)
+    return words.say("screen.list_join").join(figure_of(one, rows[one.metric], words) for one in told)
 
 
-def _figure(one: MetricVerdict, row: Judged, words: Catalogue) -> str:
+def figure_of(one: MetricVerdict, row: Judged, words: Catalogue) -> str:
+    """A figure in a sentence: its change, interval and margin; why there is none where there is none."""
     name = name_of(row, words)
     if one.ratio is None:
         return words.say(f"screen.comparison.why_{one.reason}", name=name)
@@ -164,6 +167,20 @@ def _change(ratio: float | None) -> str:
         return units.NOT_MEASURED
     text = units.fixed(100 * (ratio - 1), 1)
     return f"+{text}" if ratio > 1 and text.strip("0.") else text
+
+
+def condition_table(differences: Sequence[Difference], words: Catalogue) -> Table:
+    """Where the conditions of the sides part: what was declared, and what only one side tells."""
+    heads = ("condition", "a", "b")
+    return Table(
+        columns=[Column(words.say(f"screen.comparison.head_{head}"), "left") for head in heads],
+        rows=[[Cell(one.field), Cell(_values(one.a)), Cell(_values(one.b))] for one in differences],
+    )
+
+
+def _values(values: Sequence[str | int | float | bool]) -> str:
+    shown = ", ".join(map(str, values)) or units.NOT_MEASURED
+    return shown if len(shown) <= _LONGEST_VALUE else f"{shown[: _LONGEST_VALUE - 3]}..."
 
 
 def geometric_mean(values: Sequence[float | None]) -> float | None:
