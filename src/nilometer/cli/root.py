@@ -22,6 +22,8 @@ COMMANDS = {
     "measure": "One load test on TARGET: a Run with its figures and a verdict.",
     "sweep": "The load curve of TARGET: knee, and the greatest load that keeps an SLO.",
     "verify": "Is B worse, alike or better than A: pairs of runs until that can be told.",
+    "compare": "Archived runs side by side, and the verdict on what changed.",
+    "gate": "The same as a check of a pipeline, against a baseline.",
     "workload": "Data sets, traces and logs: inspect, sample, make.",
     "lab": "A lesson of the handbook on the embedded engine, both sides shown.",
     "runs": "The performance archive: list, show, rm, check.",

@@ -160,14 +160,21 @@ class _Turns:
 
     def _short(self) -> Short | None:
         """What does not suffice for another pair."""
-        left = tokens_left(self._sides["a"].spec, self.measured)
-        if left is not None and left <= 0:
+        if not self._tokens_suffice():
             return "tokens"
         if len(self.pairs) >= self._plan.most:
             return "pairs"
         if self._plan.budget_s is None or not self.measured:
             return None
         return "time" if self._monotonic() - self._begun_s + 2 * self._run_s > self._plan.budget_s else None
+
+    def _tokens_suffice(self) -> bool:
+        """Whether what is left would hold another pair: a run that is cut for its tokens is like no other."""
+        spec = self._sides["a"].spec
+        budget, left = spec.load.max_total_tokens, tokens_left(spec, self.measured)
+        if budget is None or left is None or not self.measured:
+            return True
+        return left >= 2 * max(budget - (tokens_left(spec, [run]) or 0) for run in self.measured)
 
 
 def pairs_of(runs: Sequence[Run]) -> list[Pair]:

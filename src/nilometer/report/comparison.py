@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from statistics import fmean
 
+from nilometer.compare.condition import Difference
 from nilometer.compare.family import Family, Judged
 from nilometer.compare.verdict import Comparison, MetricVerdict, Outcome
 from nilometer.core.run import Run
@@ -15,6 +16,7 @@ from nilometer.text.i18n import Catalogue
 from .document import Align, Block, Cell, Column, Document, Foot, Lead, Table
 
 NO_VERDICT = "-"
+_LONGEST_VALUE = 40
 _HEADS: tuple[tuple[str, Align, str], ...] = (
     ("a", "decimal", ""),
     ("b", "decimal", ""),
@@ -42,12 +44,17 @@ def comparison_document(
     lead = lead_of(comparison, family, words)
     if why_short:
         lead = Lead(text=words.say("screen.sentences_join").join([lead.text, why_short]), tone=lead.tone)
-    blocks: list[Block] = [lead, table(comparison, family, sides, words), *more]
+    figures = [table(comparison, family, sides, words)] if comparison.runs_a and comparison.runs_b else []
+    blocks: list[Block] = [lead, *figures, *more]
     return Document(lang=words.lang, blocks=[*blocks, *([foot] if foot else [])])
 
 
 def lead_of(comparison: Comparison, family: Family, words: Catalogue) -> Lead:
     """The verdict with the figures that made it, and what is still open."""
+    if not (comparison.runs_a and comparison.runs_b):
+        word = words.say(f"screen.comparison.{comparison.verdict}")
+        parts = [words.say("screen.comparison.nothing_measured", word=word), *_left_out(comparison, words)]
+        return Lead(text=words.say("screen.sentences_join").join(parts))
     by_outcome: dict[Outcome, list[MetricVerdict]] = {}
     for one in comparison.metrics:
         if one.verdict is not None:
@@ -63,10 +70,18 @@ def lead_of(comparison: Comparison, family: Family, words: Catalogue) -> Lead:
         parts.append(words.say("screen.comparison.also_open", names=names))
     if comparison.verdict == "UNDECIDED":
         parts.append(_what_is_needed(comparison, words))
+    parts += _left_out(comparison, words)
     return Lead(
         text=words.say("screen.sentences_join").join(parts),
         tone="trouble" if comparison.verdict == "REGRESSED" else "plain",
     )
+
+
+def _left_out(comparison: Comparison, words: Catalogue) -> list[str]:
+    if not comparison.left_out:
+        return []
+    runs = words.say("screen.list_join").join(run[:6] for run in comparison.left_out)
+    return [words.say("screen.comparison.left_out", runs=runs)]
 
 
 def _verdict(
@@ -85,10 +100,11 @@ def _verdict(
 
 
 def _figures(told: Sequence[MetricVerdict], rows: dict[str, Judged], words: Catalogue) -> str:
-    return words.say("screen.list_join").join(_figure(one, rows[one.metric], words) for one in told)
+    return words.say("screen.list_join").join(figure_of(one, rows[one.metric], words) for one in told)
 
 
-def _figure(one: MetricVerdict, row: Judged, words: Catalogue) -> str:
+def figure_of(one: MetricVerdict, row: Judged, words: Catalogue) -> str:
+    """A figure in a sentence: its change, interval and margin; why there is none where there is none."""
     name = name_of(row, words)
     if one.ratio is None:
         return words.say(f"screen.comparison.why_{one.reason}", name=name)
@@ -164,6 +180,20 @@ def _change(ratio: float | None) -> str:
         return units.NOT_MEASURED
     text = units.fixed(100 * (ratio - 1), 1)
     return f"+{text}" if ratio > 1 and text.strip("0.") else text
+
+
+def condition_table(differences: Sequence[Difference], words: Catalogue) -> Table:
+    """Where the conditions of the sides part: what was declared, and what only one side tells."""
+    heads = ("condition", "a", "b")
+    return Table(
+        columns=[Column(words.say(f"screen.comparison.head_{head}"), "left") for head in heads],
+        rows=[[Cell(one.field), Cell(_values(one.a)), Cell(_values(one.b))] for one in differences],
+    )
+
+
+def _values(values: Sequence[str | int | float | bool]) -> str:
+    shown = ", ".join(map(str, values)) or units.NOT_MEASURED
+    return shown if len(shown) <= _LONGEST_VALUE else f"{shown[: _LONGEST_VALUE - 3]}..."
 
 
 def geometric_mean(values: Sequence[float | None]) -> float | None:
