@@ -72,7 +72,7 @@ def _of_store(name: str, url: str, runs: int) -> list[Row]:
     with open_archive(url) as opened:
         assert isinstance(opened, StoredArchive)
         started = time.perf_counter()
-        fill(opened._db, runs)
+        fill(opened.db, runs)
         filled_s = time.perf_counter() - started
         opened.tag("base", opened.list_runs(runs)[runs // 2].id)
     told = [shown(f"{name}: {runs:,} runs put in", filled_s, unit="s")]

@@ -11,7 +11,6 @@ from tests.contract.cluster import Server
 from tests.unit.archive.samples import make_record, make_records, make_run
 
 from nilometer.archive import postgres
-from nilometer.archive.postgres import PostgresArchive
 from nilometer.archive.spool import Part, Spool
 from nilometer.archive.store import open_archive
 from nilometer.core.errors import NiloError
@@ -35,7 +34,7 @@ def noisy_records(n: int) -> Iterator[Record]:
 @pytest.fixture
 def filled(server: Server) -> str:
     url = server.fresh()
-    with PostgresArchive(url) as archive:
+    with open_archive(url) as archive:
         archive.put(make_run(), make_records(30))
     return url
 

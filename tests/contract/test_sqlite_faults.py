@@ -138,11 +138,11 @@ def test_a_lock_held_too_long_is_told(tmp_path: Path) -> None:
 def test_no_room_leaves_nothing_half_written(tmp_path: Path) -> None:
     path = filled(tmp_path / "a.sqlite")
     with SqliteArchive(path) as archive:
-        (pages,) = archive._db.rows("PRAGMA page_count")[0]
-        archive._db.execute(f"PRAGMA max_page_count = {pages + 10}")
+        (pages,) = archive.db.rows("PRAGMA page_count")[0]
+        archive.db.execute(f"PRAGMA max_page_count = {pages + 10}")
         assert slug_of(lambda: archive.put(make_run("other"), noisy_records(20))) == "archive_full"
         assert [row.id for row in archive.list_runs()] == [RUN_ID]
-        archive._db.execute("PRAGMA max_page_count = 1000000")
+        archive.db.execute("PRAGMA max_page_count = 1000000")
         archive.put(make_run("other"), noisy_records(20))
         assert archive.check() == (2, 50, [])
 

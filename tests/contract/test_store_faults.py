@@ -75,7 +75,7 @@ from nilometer.archive import codec
 codec.SEGMENT_WEIGHT_BYTES = 400_000
 with open_archive(sys.argv[1]) as archive:
     if sys.argv[1].startswith("sqlite"):
-        archive._db.execute("PRAGMA cache_size = 4")
+        archive.db.execute("PRAGMA cache_size = 4")
     archive.put(make_run("other"), (make_record(i, n_frames=5_000) for i in range(40)))
 """
 KILLED_WHILE_READING = """

@@ -14,9 +14,9 @@ from tests.contract.cluster import Server
 
 from nilometer.archive import migrate
 from nilometer.archive.database import insert
-from nilometer.archive.postgres import PostgresArchive
 from nilometer.archive.protocol import Archive, Filter, Ref
 from nilometer.archive.sqlite import SqliteArchive
+from nilometer.archive.store import open_archive
 from nilometer.core.record import Record
 from nilometer.core.run import Run
 
@@ -90,7 +90,7 @@ def test_an_archive_of_each_version_on_a_server_comes_up_too(
     known = migrate.migrations()[: int(version[1:])]
     with monkeypatch.context() as then:
         then.setattr(migrate, "migrations", lambda: known)
-        PostgresArchive(url).__exit__()
+        open_archive(url).__exit__()
     kept = sqlite3.connect(f"file:{KEPT / version}.sqlite?mode=ro&immutable=1", uri=True)
     with psycopg.connect(url) as laid:
         for table in ("run_group", "run", "summary_value", "record_segment", "telemetry_segment", "tag", "note"):
@@ -98,7 +98,7 @@ def test_an_archive_of_each_version_on_a_server_comes_up_too(
             statement = insert(table, [column[0] for column in rows.description]).replace("?", "%s")
             laid.cursor().executemany(statement.encode(), rows.fetchall())
     kept.close()
-    with PostgresArchive(url) as archive:
+    with open_archive(url) as archive:
         hold_all(archive, version)
         if version != "v1":
             hold_remarks(archive)

@@ -50,6 +50,8 @@ def _sqlite_slug(fault: sqlite3.Error, path: Path) -> str:
     code = primary_code(fault)
     if code == sqlite3.SQLITE_IOERR and _no_room(path):
         return "archive_full"
+    if code < 0 and "UTF-8" in str(fault):  # text that rotted, met by Python's module
+        return "archive_unreadable"
     return _SLUGS.get(code, "archive_failed")
 
 

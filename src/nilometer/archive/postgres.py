@@ -22,7 +22,6 @@ from nilometer.core.secrets import in_url
 from .address import shown
 from .database import Row, UnstorableError, Values
 from .migrate import bring_up
-from .stored import StoredArchive
 
 _SETTINGS: dict[str, str | int] = {
     "application_name": "nilometer",
@@ -66,16 +65,9 @@ _SLUGS = {
 """Beginnings of SQLSTATE; the longest that fits counts."""
 
 
-class PostgresArchive(StoredArchive):
-    """An `Archive` in the database at `url`. Slugs of opening: `archive_server_url`, `archive_unreachable`, those of
-    `migrate.bring_up`; `archive_missing` where there is none and none shall be made."""
-
-    def __init__(self, url: str, *, must_exist: bool = False) -> None:
-        super().__init__(Postgres(url, must_exist=must_exist))
-
-
 class Postgres:
-    """The `Database` on a server."""
+    """The `Database` on a server, made where there is none. Slugs of opening: `archive_server_url`,
+    `archive_unreachable`, those of `migrate.bring_up`; `archive_missing` where one must exist."""
 
     spool_folder: Path | None = None
 

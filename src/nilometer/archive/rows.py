@@ -57,6 +57,15 @@ SEARCHED = (
 COLUMNS = (*SAME, *RENAMED.values(), *JSON, "started_wall_ns", *SEARCHED, "records")
 """All columns of the table."""
 INSERT = insert("run", COLUMNS, "ON CONFLICT (id) DO NOTHING")
+GROUP = ("id", "type", "started_wall_ns", "spec", "parent")
+"""The columns of a group, which are its fields."""
+PUT_GROUP = insert(
+    "run_group",
+    GROUP,
+    "ON CONFLICT (id) DO UPDATE SET type = excluded.type, started_wall_ns = excluded.started_wall_ns,"
+    " spec = excluded.spec, parent = excluded.parent",
+)
+NEW_GROUP = insert("run_group", GROUP, "ON CONFLICT (id) DO NOTHING")
 _FILL = f"UPDATE run SET {', '.join(f'{name} = ?' for name in SEARCHED)} WHERE id = ?"
 HEALTH_COLUMNS = ("at", "wall_offset", "lag_max", "in_flight", "cpu")
 

@@ -130,8 +130,17 @@ class Sqlite:
     def damage(self, most: int) -> list[str]:
         """By SQLite's own check, and rows that belong to nothing."""
         told = [line for (line,) in self.rows(f"PRAGMA integrity_check({most})") if line != "ok"]
-        strays = self.rows("PRAGMA foreign_key_check")[:most]
+        try:
+            strays = self.rows("PRAGMA foreign_key_check")[:most]
+        except ArchiveError as fault:
+            return told or [str(fault.params["detail"])]
         return told + [f"{table} row {row} belongs to nothing in {parent}" for table, row, parent, _ in strays]
+
+    def to_one_file(self) -> None:
+        """Leave nothing in a file beside it, and no room unused."""
+        with mapped(self._path):
+            self.connection.execute("PRAGMA journal_mode = DELETE")
+            self.connection.execute("VACUUM")
 
     def shrink(self) -> None:
         with mapped(self._path):

@@ -1,15 +1,15 @@
-"""Which store answers at a URL: an open Archive out."""
+"""Which database answers at a URL: an open Archive out."""
 
 from __future__ import annotations
 
 from nilometer.core.errors import ArchiveError
 
 from .address import location, on_server, shown
-from .protocol import Archive
-from .sqlite import SqliteArchive
+from .guests import HostArchive
+from .sqlite import Sqlite
 
 
-def open_archive(url: str | None = None, *, must_exist: bool = False) -> Archive:
+def open_archive(url: str | None = None, *, must_exist: bool = False) -> HostArchive:
     """The archive at `url` (default: the user's data folder), created if there is none; use it in a `with`.
 
     `must_exist`: who only reads is not given an empty one at a place that was named wrong: slug `archive_missing`.
@@ -22,12 +22,12 @@ def open_archive(url: str | None = None, *, must_exist: bool = False) -> Archive
     place = location(url)
     if must_exist and url and not place.exists():
         raise ArchiveError("archive_missing", file=str(place))
-    return SqliteArchive(place)
+    return HostArchive(Sqlite(place))
 
 
-def _on_server(url: str, *, must_exist: bool) -> Archive:
+def _on_server(url: str, *, must_exist: bool) -> HostArchive:
     try:
-        from .postgres import PostgresArchive  # noqa: PLC0415 - its driver is an extra
+        from .postgres import Postgres  # noqa: PLC0415 - its driver is an extra
     except ImportError as fault:
         raise ArchiveError("archive_driver_missing", url=shown(url), detail=str(fault)) from None
-    return PostgresArchive(url, must_exist=must_exist)
+    return HostArchive(Postgres(url, must_exist=must_exist))

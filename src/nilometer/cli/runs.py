@@ -12,6 +12,7 @@ from nilometer.core.errors import SpecError
 from nilometer.core.run import Origin
 from nilometer.core.summary import Verdict
 
+from .bundles import copy_command, export_command, import_command
 from .pruning import prune_command
 from .remarks import note_command, tag_command
 from .session import Session, shared_options
@@ -33,7 +34,7 @@ def command() -> None:
     """
 
 
-for other in (tag_command, note_command, prune_command):
+for other in (tag_command, note_command, prune_command, export_command, import_command, copy_command):
     command.add_command(other)
 
 
