@@ -408,3 +408,19 @@ def test_many_lots_are_weighed(archive: Archive, monkeypatch: pytest.MonkeyPatch
     assert len(archive.lots()) == 5
     assert len(sizes) == 1
     assert sizes.pop() > 100
+
+
+def test_a_summary_by_newer_definitions_takes_the_place_of_the_old_one(archive: Archive) -> None:
+    old, other = make_run("old", definitions=0), make_run("other")
+    for run in (old, other):
+        archive.put(run, make_records(3))
+    assert archive.outdated(1) == ["old"]
+    new = replace(old, definitions=1, summary=make_summary(99.5), verdict="marked", findings=[])
+    assert archive.resummarise(new)
+    assert archive.get("old") == new
+    assert archive.get("other") == other
+    assert list(archive.records("old")) == list(make_records(3))
+    assert archive.row("old").ttft_p95_ms == 99.5
+    assert not archive.resummarise(replace(new, verdict="admissible"))
+    assert not archive.resummarise(replace(new, id="nobody", definitions=9))
+    assert (archive.get("old"), archive.outdated(1), archive.check().problems) == (new, [], [])

@@ -217,6 +217,15 @@ class Archive(Protocol):
     def remove(self, run_id: str) -> None:
         """Remove a run with its records, tags and notes, and its group if that is empty then. Slug `run_unknown`."""
 
+    def outdated(self, definitions: int) -> list[str]:
+        """The runs whose figures are by older definitions than these, the oldest first."""
+        ...
+
+    def resummarise(self, run: Run) -> bool:
+        """Keep the summary, findings and verdict of a run that is there, by newer definitions than those it has;
+        whether that was so. Nothing else of it changes."""
+        ...
+
     def lots(
         self,
         *,

@@ -56,6 +56,9 @@ SEARCHED = (
 """Copies of what the spec says, to search and chart by."""
 COLUMNS = (*SAME, *RENAMED.values(), *JSON, "started_wall_ns", *SEARCHED, "records")
 """All columns of the table."""
+CONCLUDED = ("definitions", "verdict", "summary", "findings")
+"""What is made anew when the definitions rise."""
+RESUMMARISE = f"UPDATE run SET {', '.join(f'{name} = ?' for name in CONCLUDED)} WHERE id = ? AND definitions < ?"
 INSERT = insert("run", COLUMNS, "ON CONFLICT (id) DO NOTHING")
 GROUP = ("id", "type", "started_wall_ns", "spec", "parent")
 """The columns of a group, which are its fields."""

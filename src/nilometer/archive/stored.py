@@ -162,6 +162,22 @@ class StoredArchive:
             retention.remove(self.db, run_id, listing.one(self.db, run_id).group)
         self.db.shrink()
 
+    def outdated(self, definitions: int) -> list[str]:
+        """The runs of older definitions, the oldest first."""
+        query = "SELECT id FROM run WHERE definitions < ? ORDER BY started_wall_ns, id"
+        return [run_id for (run_id,) in self.db.rows(query, (definitions,))]
+
+    def resummarise(self, run: Run) -> bool:
+        """Keep its summary, findings and verdict where they are by newer definitions."""
+        with _storable(run.id):
+            row = rows.from_run(seal_run(run))
+        with self._writing(), _storable(run.id):
+            if not self.db.execute(rows.RESUMMARISE, [row[name] for name in (*rows.CONCLUDED, "id", "definitions")]):
+                return False
+            self.db.execute("DELETE FROM summary_value WHERE run = ?", (run.id,))
+            self.db.execute_many(FIGURES, [(run.id, *figure) for figure in figures(run.summary)])
+            return True
+
     def lots(
         self,
         *,

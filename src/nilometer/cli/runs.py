@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -13,6 +12,7 @@ from nilometer.core.run import Origin
 from nilometer.core.summary import Verdict
 
 from .bundles import copy_command, export_command, import_command
+from .checking import check_command
 from .pruning import prune_command
 from .remarks import note_command, tag_command
 from .session import Session, shared_options
@@ -34,7 +34,7 @@ def command() -> None:
     """
 
 
-for other in (tag_command, note_command, prune_command, export_command, import_command, copy_command):
+for other in (tag_command, note_command, prune_command, export_command, import_command, copy_command, check_command):
     command.add_command(other)
 
 
@@ -157,31 +157,3 @@ def rm_command(session: Session, runs: tuple[str, ...]) -> None:
             archive.remove(row.id)
     machine = {**head("runs"), "removed": [row_object(row) for row in rows]}
     session.emit(machine, lambda: session.render(removed_document(rows, session.words)))
-
-
-@command.command("check")
-@shared_options
-def check_command(session: Session) -> None:
-    """File runs whose measuring program died, then read everything and say what is damaged; exit 3 if anything is."""
-    from nilometer.archive.store import open_archive
-    from nilometer.experiment.places import journal_folder
-    from nilometer.experiment.recover import Unfiled, recover
-
-    from .run_screens import check_document, check_object, recovered_lines
-
-    recovered: list[Run] = []
-    unfiled: list[Unfiled] = []
-    with open_archive(session.archive_url) as archive:
-        for found in recover(journal_folder(), archive):
-            if isinstance(found, Unfiled):
-                unfiled.append(found)
-                session.fail(found.fault)
-            else:
-                recovered.append(found)
-                for line in recovered_lines(found, session.words):
-                    session.tell(line)
-        checked = archive.check()
-        machine = check_object(checked, [archive.row(run.id) for run in recovered], unfiled)
-    session.emit(machine, lambda: session.render(check_document(checked, archive.place, session.words)))
-    if checked.problems or unfiled or any(run.health.damage for run in recovered):
-        sys.exit(3)

@@ -17,7 +17,7 @@ from nilometer.archive.sqlite import SqliteArchive
 from nilometer.cli.machine import group_object
 from nilometer.cli.runs import command
 from nilometer.core.group import Group
-from nilometer.core.run import Run
+from nilometer.core.run import Health, Run
 from nilometer.experiment.quickstart import diagnosis
 from nilometer.report.build import group_document
 from nilometer.report.terminal import render
@@ -346,3 +346,32 @@ def test_pruning_says_what_it_does(path: Path) -> None:
 def test_pruning_without_a_bound_is_refused(path: Path) -> None:
     result = nilo_runs("prune", "--records-only")
     assert (result.exit_code, "(prune_unbounded)" in result.stderr) == (2, True)
+
+
+def test_figures_by_older_definitions_are_made_anew_when_asked_for(path: Path) -> None:
+    with SqliteArchive(path) as archive:
+        archive.put(make_run("old1", definitions=0, health=Health()), make_records(9))
+        archive.put(make_run("old2", definitions=0, origin="imported"), make_records(9))
+        archive.put(make_run("old3", definitions=0), [])
+    told = nilo_runs("check")
+    assert told.stderr == "3 runs have figures by older definitions. Next: `nilo runs check --resummarise`\n"
+    assert machine("check")["outdated"] == ["old1", "old2", "old3"]
+    result = nilo_runs("check", "--resummarise", "--json")
+    found = json.loads(result.stdout)
+    assert (found["resummarised"], found["outdated"], found["problems"]) == (["old1"], ["old2", "old3"], [])
+    anew, kept = result.stderr.splitlines()
+    assert anew == "figures of old1 made anew from its records: definitions 0 to 1"
+    assert kept.startswith("2 runs keep their older figures")
+    shown = machine("show", "old1")
+    assert (shown["definitions"], shown["run_requests"]["started"]) == (1, 9)
+    assert shown["spec"] == machine("show", "base")["spec"]
+    assert machine("show", "old3")["run_requests"]["started"] == 900
+
+
+def test_a_damaged_run_is_not_made_anew(path: Path) -> None:
+    with SqliteArchive(path) as archive:
+        archive.put(make_run("old1", definitions=0), make_records(9))
+        archive.db.execute("UPDATE record_segment SET codec = 'columns-9' WHERE run = 'old1'")
+    result = nilo_runs("check", "--resummarise", "--json")
+    assert (result.exit_code, result.stderr.count("(run_damaged)")) == (3, 1)
+    assert json.loads(result.stdout)["outdated"] == ["old1"]
