@@ -10,12 +10,12 @@ from nilometer.core.errors import NiloError
 from nilometer.core.run import Run
 from nilometer.experiment.recover import Unfiled
 from nilometer.report.document import Block, Cell, Column, Document, Foot, Lead, Table
+from nilometer.report.failures import Failure, Failures
 from nilometer.report.findings import cause, step
 from nilometer.text import units
 from nilometer.text.i18n import Catalogue
 from nilometer.text.width import columns
 
-from .failures import Failure, Failures
 from .machine import head, rfc3339
 from .session import error_line
 

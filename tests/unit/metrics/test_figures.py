@@ -6,10 +6,10 @@ import math
 
 from msgspec.structs import replace
 
-from nilometer.archive.figures import figures
 from nilometer.core.summary import Throughput
+from nilometer.metrics.figures import figures
 
-from .samples import make_summary
+from tests.unit.archive.samples import make_summary
 
 
 def test_every_figure_stands_under_the_names_of_the_contract() -> None:
