@@ -18,20 +18,23 @@ from nilometer.core.summary import Distribution
 from nilometer.metrics.quantiles import Floats, Ints
 from nilometer.metrics.table import NONE, Mask, Table
 from nilometer.metrics.window import Stretch, stretch_of
-from nilometer.text.units import Scale
+from nilometer.text.units import Scale, latency_scale
 
 from . import lttb
 from .gather import Gathered, span_of
 
 MOST_POINTS = 2_000
 """Of one chart; shared by the runs of a report."""
+LEAST_POINTS = 200
 MOST_FAILED = 300
-PERCENT = np.unique(np.concatenate([np.linspace(0, 100, 101), np.linspace(99, 100, 11)]))
+PERCENTS = [*(float(part) for part in range(100)), *(round(99 + part / 10, 1) for part in range(11))]
 """Where a distribution is read: each percent, and each tenth of the last."""
 _TAIL = 3.0
 """A slowest request beyond so many times p99 would press all others against the axis."""
 LENGTH_GROUPS = 10
 _LEAST_OF_A_GROUP = 5
+_MARGIN = 1.03
+"""Room for a mark at the end of an axis."""
 
 
 class Series(msgspec.Struct, frozen=True):
@@ -71,6 +74,16 @@ class Plot(msgspec.Struct, frozen=True, kw_only=True):
     total: int = 0
 
 
+class Drawn(NamedTuple):
+    """All pictures of a report by their names, and the unit of each latency in them: the same for all runs.
+
+    `ttft-0` is that of the first run, `spread_ttft` of all; a name is missing where there is nothing to draw.
+    """
+
+    plots: dict[str, Plot]
+    scales: dict[str, Scale]
+
+
 class Seconds(NamedTuple):
     """The borders of a run, in seconds from the end of the asked warm-up."""
 
@@ -80,10 +93,35 @@ class Seconds(NamedTuple):
     end: float
 
 
+def draw(runs: Sequence[Run], seen: Sequence[Gathered]) -> Drawn:
+    """Every picture there can be of these runs, whose records told `seen`; pictures of one kind on one y axis."""
+    pairs = [(run, one.table) for run, one in zip(runs, seen, strict=True)]
+    scales = {name: _scale(runs, name) for name in ("ttft", "tpot", "e2e")}
+    most = max(MOST_POINTS // len(runs), LEAST_POINTS)
+    ttft, e2e = scales["ttft"], scales["e2e"]
+    kinds: dict[str, list[Plot | None]] = {
+        "ttft": [latency(run, table, "ttft", ttft, most) for run, table in pairs],
+        "e2e": [latency(run, table, "e2e", e2e, most) for run, table in pairs],
+        "in_flight": [per_second(run, "in_flight", most // 2) for run in runs],
+        "tokens": [per_second(run, "output_tokens", most // 2) for run in runs],
+        "length": [by_length(run, table, ttft, most // 2) for run, table in pairs],
+    }
+    plots = {f"{kind}-{i}": plot for kind, of_runs in kinds.items() for i, plot in enumerate(alike(of_runs))}
+    plots |= {f"spread_{name}": spread(pairs, name, scales[name]) for name in ("ttft", "tpot")}
+    return Drawn({name: plot for name, plot in plots.items() if plot is not None}, scales)
+
+
+def _scale(runs: Sequence[Run], name: str) -> Scale:
+    """s or ms for all runs."""
+    return latency_scale(run.summary.latency_ms.get(name, Distribution()).p95 for run in runs)
+
+
 def seconds_of(run: Run) -> Seconds:
     """Where the run, its window and its load begin and end."""
     phases, window = run.phases, run.summary.window
-    begin, stop, end = ((at_ns - phases.measured_ns) / NS_PER_S for at_ns in (phases.start_ns, phases.stop_ns, phases.end_ns))
+    begin, stop, end = (
+        (at_ns - phases.measured_ns) / NS_PER_S for at_ns in (phases.start_ns, phases.stop_ns, phases.end_ns)
+    )
     return Seconds(begin, (window.start_s, window.end_s), stop, max(end, window.end_s))
 
 
@@ -157,7 +195,11 @@ def by_length(run: Run, table: Table, scale: Scale, most: int = MOST_POINTS) -> 
     if len(medians) > 1:
         series.append(Series("median", [_short(x) for x, _ in medians], [_short(y) for _, y in medians]))
     return Plot(
-        x=(0.0, float(lengths[-1])), y=(0.0, max(points.y)), series=series, shown=len(points.x), total=len(lengths)
+        x=(0.0, float(lengths[-1]) * _MARGIN),
+        y=(0.0, max(points.y)),
+        series=series,
+        shown=len(points.x),
+        total=len(lengths),
     )
 
 
@@ -180,7 +222,7 @@ def tenths(lengths: Floats) -> Iterator[slice]:
 
 
 def spread(runs: Sequence[tuple[Run, Table]], name: str, scale: Scale) -> Plot | None:
-    """The share of requests (in percent) whose `name` was no longer than x: one line a run, of the ok ones in its window.
+    """The percent of requests whose `name` was no longer than x: a line for each run, of the ok ones in its window.
 
     None where no run has it. What lies far beyond p99 is left out, and `shown` is then less than `total`.
     """
@@ -188,8 +230,8 @@ def spread(runs: Sequence[tuple[Run, Table]], name: str, scale: Scale) -> Plot |
     for number, (run, table) in enumerate(runs):
         values = values_ms(run, table, name) / scale.ms
         if len(values):
-            at = np.percentile(values, PERCENT)
-            series.append(Series(f"run{number}", [_short(value) for value in at], [round(part, 1) for part in PERCENT]))
+            at = np.percentile(values, PERCENTS)
+            series.append(Series(f"run{number}", [_short(value) for value in at], PERCENTS))
             far.append((float(values.max()), float(np.percentile(values, 99))))
             total += len(values)
     if not series:
@@ -232,11 +274,6 @@ def alike(plots: Sequence[Plot | None]) -> list[Plot | None]:
     """The same pictures with one y axis for all, so that they can be held against each other."""
     most = max((plot.y[1] for plot in plots if plot is not None), default=0.0)
     return [None if plot is None else msgspec.structs.replace(plot, y=(0.0, most)) for plot in plots]
-
-
-def gathered_runs(runs: Sequence[Run], seen: Sequence[Gathered]) -> list[tuple[Run, Table]]:
-    """Each run with the columns of its requests."""
-    return [(run, one.table) for run, one in zip(runs, seen, strict=True)]
 
 
 def _percentiles(run: Run, name: str, scale: Scale) -> Iterator[Level]:
