@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import IO, NamedTuple
-
-import click
 
 from nilometer import __version__
 from nilometer.archive.protocol import Archive
@@ -130,7 +129,7 @@ def write(archive: Archive, chosen: Chosen, asked: Asked, file: str | None, lang
 
 
 def _to_stdout(parts: Parts) -> int:
-    stream = click.get_binary_stream("stdout")
+    stream = sys.stdout.buffer
     size = parts(stream)
     stream.flush()
     return size

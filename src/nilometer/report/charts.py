@@ -143,19 +143,21 @@ def latency(run: Run, table: Table, name: str, scale: Scale, most: int = MOST_PO
     inside = stretch(run, table).measured
     took = np.where(failed, table.latency("e2e") / NS_PER_MS / scale.ms, values)
     at_s = (table.start_ns - run.phases.measured_ns) / NS_PER_S
+    room = max(most - most // 4, most - int((ok & ~inside).sum()))
     kinds: list[tuple[str, Mask, int]] = [
-        ("outside", ok & ~inside, most // 4),
-        ("ok", ok & inside, most - most // 4),
+        ("outside", ok & ~inside, max(most // 4, most - int((ok & inside).sum()))),
+        ("ok", ok & inside, room),
         ("failed", failed, min(MOST_FAILED, most)),
     ]
     series = [_points(look, at_s[keep], took[keep], room) for look, keep, room in kinds if keep.any()]
     borders, drawn = seconds_of(run), [y for one in series for y in one.y]
+    levels = list(_percentiles(run, name, scale))
     return Plot(
         x=(borders.begin, borders.end),
-        y=(0.0, max(drawn)),
+        y=(0.0, _top(drawn, levels)),
         series=series,
         bands=list(bands(run)),
-        levels=list(_percentiles(run, name, scale)),
+        levels=levels,
         shown=len(drawn),
         total=int(sum(keep.sum() for _, keep, _ in kinds)),
     )
@@ -168,13 +170,13 @@ def per_second(run: Run, what: str, most: int = MOST_POINTS) -> Plot | None:
         return None
     at_s = np.array([second.at_s for second in timeline], dtype=np.float64)
     values = np.array([getattr(second, what) for second in timeline], dtype=np.float64)
-    borders = seconds_of(run)
+    borders, levels = seconds_of(run), list(_asked(run, what))
     return Plot(
         x=(borders.begin, borders.end),
-        y=(0.0, float(values.max())),
+        y=(0.0, _top(values.tolist(), levels)),
         series=[_points("line", at_s, values, most)],
         bands=list(bands(run)),
-        levels=list(_asked(run, what)),
+        levels=levels,
         shown=min(len(at_s), most),
         total=len(at_s),
     )
@@ -292,6 +294,10 @@ def _asked(run: Run, what: str) -> Iterator[Level]:
         yield Level("asked", float(load.concurrency), borders.begin, borders.end)
     if what == "output_tokens" and rate is not None:
         yield Level("mean", _short(rate), *borders.window)
+
+
+def _top(drawn: Sequence[float], levels: Sequence[Level]) -> float:
+    return max([*drawn, *(level.y for level in levels)])
 
 
 def _points(look: str, x: Floats, y: Floats, most: int) -> Series:

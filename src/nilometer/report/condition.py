@@ -17,7 +17,7 @@ from nilometer.text.i18n import Catalogue
 
 from .document import Cell, Column, Fact, Facts, Table
 
-DIFFERS = "≠"
+DIFFERS = "Δ"
 _UNKNOWN = "-"
 _NO_CONDITION = "started"
 

@@ -55,11 +55,11 @@ def label(axis: Axis, words: Catalogue) -> str:
 
 
 def _sections(blocks: Sequence[Block]) -> Iterator[list[Block]]:
-    """Cut before each heading."""
+    """Cut before each heading but those of a part's own parts."""
     number = 0
     numbers = []
     for block in blocks:
-        number += isinstance(block, Heading)
+        number += isinstance(block, Heading) and block.level < 3
         numbers.append(number)
     for _, group in groupby(zip(numbers, blocks, strict=True), key=lambda pair: pair[0]):
         yield [block for _, block in group]

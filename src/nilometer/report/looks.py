@@ -36,7 +36,7 @@ LOOKS: dict[str, Look] = {
     "lag": Look("bar", "lag"),
     "connect": Look("bar", "connect"),
     "first": Look("bar", "first"),
-    "whole": Look("bar", "first"),
+    "whole": Look("bar", "whole"),
     "decode": Look("bar", "decode"),
     "rest": Look("bar", "rest"),
 }
@@ -54,6 +54,11 @@ def look(name: str) -> Look:
     """That of a mark; `run0`, `run1` ... are the lines of the runs of a report."""
     number = name.removeprefix("run")
     return LOOKS[name] if number == name else _RUNS[int(number) % len(_RUNS)]
+
+
+def place(name: str) -> tuple[int, str]:
+    """Sorts the marks of a legend: the runs, then as in the table."""
+    return (list(LOOKS).index(name) if name in LOOKS else -1, name)
 
 
 def swatch(name: str) -> Html:
@@ -80,6 +85,7 @@ def patterns() -> Html:
     inside = [
         _pattern("lag", 6, element("circle", cx="2", cy="2", r="1.2")),
         _pattern("connect", 6, element("path", d="M0 6L6 0M-1 1L1 -1M5 7L7 5")),
+        _pattern("whole", 5, element("path", d="M0 1h5")),
         _pattern("decode", 6, element("path", d="M1 0v6")),
         _pattern("rest", 5, element("path", d="M0 1h5M1 0v5")),
     ]

@@ -12,6 +12,8 @@ Html = NewType("Html", str)
 
 _VOID = {"meta", "link", "br", "rect"}
 _CODE = re.compile(r"`([^`]+)`")
+_UNIT = re.compile(r"(?<=[\d*]) (?=(?:%|ms|s|min|h|[KMGT]?i?B)(?![\w/]))")
+"""Between a figure and its unit, which stay on one line."""
 _UNSEEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u202a-\u202e\u2066-\u2069]")
 """Control characters, and those that turn the direction of all text behind them."""
 
@@ -24,7 +26,11 @@ def text(words: str) -> Html:
 def prose(words: str) -> Html:
     """The same; what stands in backticks is code."""
     parts = _CODE.split(words)
-    return join(*(element("code", text(part)) if i % 2 else text(part) for i, part in enumerate(parts)))
+    return join(*(element("code", text(part)) if i % 2 else _kept(part) for i, part in enumerate(parts)))
+
+
+def _kept(words: str) -> Html:
+    return text(_UNIT.sub("\u00a0", words))
 
 
 def join(*parts: Html) -> Html:

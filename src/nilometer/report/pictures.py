@@ -17,6 +17,7 @@ from .charts import Drawn, Plot
 from .document import Axis, Block, Chart, Charts, Key, Table, Text
 from .gather import Gathered
 from .lead import sentence
+from .looks import place
 from .table import MARK
 
 
@@ -147,9 +148,9 @@ class Pictures:
         return Chart(title=title, caption=caption, plot=name, x=x, y=y, keys=list(self._keys(plot)), table=table())
 
     def _keys(self, plot: Plot) -> Iterator[Key]:
-        """Each look once, in the order of drawing; a run by its name."""
-        looks = dict.fromkeys(one.look for part in (plot.series, plot.levels, plot.bands) for one in part)
-        for look in looks:
+        """Each look once; a run by its name."""
+        looks = {one.look for part in (plot.series, plot.levels, plot.bands) for one in part}
+        for look in sorted(looks, key=place):
             number = look.removeprefix("run")
             if number == look:
                 yield Key(look, self._words.say(f"screen.look.{look}"))

@@ -80,11 +80,11 @@ def _of_runs(shown: Shown, names: Sequence[str], words: Catalogue) -> Iterator[B
         yield Lead(text=words.say("screen.chart.of_run", title=name, run=lead.text), tone=lead.tone)
     yield Heading(text=words.say("screen.report.beside"))
     yield beside.table(shown.runs, names, words, shown.differences)
-    for run, name, (_, told) in zip(shown.runs, names, leads, strict=True):
-        found = notes.blocks([run], words, told=told, archived=True, most=len(run.findings))
-        if found:
-            yield Heading(text=words.say("screen.chart.of_run", title=words.say("screen.report.findings"), run=name))
-            yield from found
+    found = [
+        notes.blocks([run], words, told=told, archived=True, most=len(run.findings))
+        for run, (_, told) in zip(shown.runs, leads, strict=True)
+    ]
+    yield from _each(words.say("screen.report.findings"), names, found)
 
 
 def _of_group(shown: Shown, names: Sequence[str], group: Document, words: Catalogue) -> Iterator[Block]:
@@ -114,17 +114,28 @@ def _slowest(shown: Shown, names: Sequence[str], words: Catalogue) -> Iterator[B
     """The waterfall of each run, where there are records and not too many runs."""
     if len(shown.runs) > MOST_WITH_BARS:
         return
-    for run, seen, name in zip(shown.runs, shown.seen, names, strict=True):
-        if seen.slowest:
-            yield Heading(text=_of_named(words.say("screen.waterfall.title"), name, shown, words))
-            yield waterfall(run, seen.slowest, words)
+    falls = [
+        [waterfall(run, seen.slowest, words)] if seen.slowest else []
+        for run, seen in zip(shown.runs, shown.seen, strict=True)
+    ]
+    yield from _each(words.say("screen.waterfall.title"), names, falls)
 
 
 def _failed(shown: Shown, names: Sequence[str], words: Catalogue) -> Iterator[Block]:
-    for seen, name in zip(shown.seen, names, strict=True):
-        if seen.failures.failed:
-            yield Heading(text=_of_named(words.say("screen.report.failures"), name, shown, words))
-            yield failed.table(seen.failures, words, _MOST_FAILURES)
+    tables = [
+        [failed.table(seen.failures, words, _MOST_FAILURES)] if seen.failures.failed else [] for seen in shown.seen
+    ]
+    yield from _each(words.say("screen.report.failures"), names, tables)
+
+
+def _each(title: str, names: Sequence[str], found: Sequence[Sequence[Block]]) -> Iterator[Block]:
+    """The blocks of each run below its name, where it has any; a single run needs no name."""
+    if any(found):
+        yield Heading(text=title)
+    for name, blocks in zip(names, found, strict=True):
+        if blocks and len(names) > 1:
+            yield Heading(text=name, level=3)
+        yield from blocks
 
 
 def _condition(runs: Sequence[Run], names: Sequence[str], words: Catalogue) -> Facts | Table:
@@ -157,10 +168,6 @@ def _load_unit(run: Run, words: Catalogue) -> str:
 
 def _letter(i: int) -> str:
     return ascii_uppercase[i] if i < len(ascii_uppercase) else str(i + 1)
-
-
-def _of_named(title: str, name: str, shown: Shown, words: Catalogue) -> str:
-    return title if len(shown.runs) == 1 else words.say("screen.chart.of_run", title=title, run=name)
 
 
 def _title(run: Run, words: Catalogue) -> str:

@@ -161,13 +161,14 @@
       grid: { stroke: () => colour("line"), width: 1 }, ticks: { stroke: () => colour("line"), width: 1, size: 4 },
       values: (_, splits) => splits.map((value) => (value == null ? "" : value.toLocaleString("en-US"))),
     };
-    const whole = (u) => u.scales.x.min <= plot.x[0] && u.scales.x.max >= plot.x[1];
+    const highest = Math.max(...plot.series.flatMap((series) => series.y));
+    const top = (most) => (most >= highest ? plot.y[1] : most) || 1;
     return {
       width: box.clientWidth, height: HEIGHT, padding: [18, 10, 0, 0], legend: { show: false },
       cursor: { y: false, points: { show: false }, drag: { x: true, y: false } },
       scales: {
         x: { time: false },
-        y: { range: (u, _, most) => [0, ((whole(u) ? plot.y[1] : most) || 1) * (plot.y[1] === 100 ? 1 : 1.06)] },
+        y: { range: (u, _, most) => [0, top(most) * (plot.y[1] === 100 ? 1 : 1.06)] }, // lower where the highest is not seen
       },
       axes: [{ ...axis, label: chart.x, size: 28, space: 60 }, { ...axis, label: chart.y, size: 56, space: 34 }],
       series: [{}, ...plot.series.map(() => ({ paths: () => null, points: { show: false }, spanGaps: true }))],
