@@ -98,9 +98,14 @@ def target(asked: Asked, chosen: Chosen) -> str | None:
     if asked.output == STDOUT:
         return None
     file = asked.output or f"nilo-{_name(chosen)}.{_ENDING_OF[asked.form]}"
-    if os.path.lexists(file) and not asked.force:
+    if os.path.lexists(file) and not asked.force and not _is_stream(file):
         raise SpecError("file_exists", file=file)
     return file
+
+
+def _is_stream(file: str) -> bool:
+    """Whether it is a device or a pipe: it takes what is written and is not replaced."""
+    return os.path.exists(file) and not os.path.isfile(file) and not os.path.isdir(file)
 
 
 def _name(chosen: Chosen) -> str:
@@ -116,6 +121,10 @@ def write(archive: Archive, chosen: Chosen, asked: Asked, file: str | None, lang
     parts = _parts(archive, chosen, asked, lang)
     if file is None:
         return _to_stdout(parts)
+    if _is_stream(file):
+        with writing(file), open(file, "wb") as sink:
+            return parts(sink)
+    file = os.path.realpath(file)
     beside = f"{file}.{os.getpid()}.part"
     try:
         with writing(file), open(beside, "xb") as sink:

@@ -76,9 +76,11 @@ def _section(blocks: Sequence[Block], name: str, words: Catalogue) -> Html:
 
 def _hint(words: Catalogue) -> Html:
     """How the charts are read; or that they are not drawn, where no script runs."""
-    unscripted = element("p", text(words.say("screen.page.unscripted")), class_="hint")
     return join(
-        element("p", text(words.say("screen.page.hint")), class_="hint scripted"), element("noscript", unscripted)
+        *(
+            element("p", text(words.say(f"screen.page.{key}")), class_=f"hint {kind}")
+            for key, kind in (("hint", "scripted"), ("unscripted", "unscripted"))
+        )
     )
 
 

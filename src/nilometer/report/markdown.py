@@ -12,8 +12,8 @@ from .document import Bars, Block, Cell, Chart, Charts, Column, Document, Facts,
 from .document import Waterfall as Fall
 
 _CODE = re.compile(r"`([^`]+)`")
-_SIGNS = re.compile(r"([\\*_{}\[\]<>#|~$!&])")
-_LINE_START = re.compile(r"^(\s*)([-+=>]|\d+[.)])", re.MULTILINE)
+_SIGNS = re.compile(r"([\\*_{}\[\]<>#|~$!&`])")
+_LIST_START = re.compile(r"^(\d*)([-+=.)])(?=\s|=|$)")
 
 
 def render(document: Document) -> str:
@@ -47,14 +47,14 @@ def _block(block: Block) -> Iterator[str]:
 
 def _text(words: str) -> str:
     """Words in one line, nothing in them markup."""
-    flat = " ".join(words.split())
-    return _LINE_START.sub(r"\1\\\2", _SIGNS.sub(r"\\\1", flat).replace("`", r"\`"))
+    return _SIGNS.sub(r"\\\1", " ".join(words.split()))
 
 
 def _prose(words: str) -> str:
-    """The same; what stands in backticks stays code."""
-    parts = _CODE.split(words)
-    return "".join(_code(part) if i % 2 else _SIGNS.sub(r"\\\1", part) for i, part in enumerate(parts))
+    """The same at the beginning of a line; what stands in backticks stays code."""
+    parts = _CODE.split(" ".join(words.split()))
+    told = "".join(_code(part) if i % 2 else _SIGNS.sub(r"\\\1", part) for i, part in enumerate(parts))
+    return _LIST_START.sub(r"\1\\\2", told)
 
 
 def _code(words: str) -> str:
@@ -85,7 +85,7 @@ def _row(cells: list[str]) -> str:
 
 
 def _facts(facts: Facts) -> Iterator[str]:
-    yield from (f"- **{_text(fact.name)}**: {_prose(' '.join(fact.value.split()))}" for fact in facts.rows)
+    yield from (f"- **{_text(fact.name)}**: {_prose(fact.value)}" for fact in facts.rows)
 
 
 def _bars(bars: Bars) -> Iterator[str]:
