@@ -20,6 +20,8 @@ from tests.loopback.replay import Exchange, Replay, Reply, case, dialect_of, ste
 from nilometer.core.record import Call, Record
 from nilometer.wire.dialects import DIALECTS
 
+pytestmark = pytest.mark.xdist_group("cases")  # all are read from the same runs
+
 STEMS = stems()
 TRIES = 4
 SERVER_LATE_MS = 2.0

@@ -118,6 +118,13 @@ def test_a_server_without_a_tokenizer_is_asked_hardly_more() -> None:
     assert len(seen) <= 30
 
 
+def test_a_server_that_hangs_is_left_when_patience_ends() -> None:
+    with mock(ttft_ms=5_000) as url:
+        checks = {check.slug: check for check in walk(Spec(target=url), (), url, {}, patience_s=0.2)}
+    assert [slug for slug, check in checks.items() if check.state == "fail"] == ["request"]
+    assert (checks["request"].error, checks["request"].params["seconds"]) == ("timeout", 0.2)
+
+
 def test_a_missing_key_is_one_failed_check_and_the_others_are_skipped() -> None:
     with mock(api_key="secret") as url:
         checks = walked(url)

@@ -24,7 +24,7 @@ SOURCE = ROOT / "src" / "nilometer"
 EN, ZH = Catalogue("en"), Catalogue("zh")
 KEYS = sorted({*EN.keys(), *ZH.keys()})
 KINDS = {"error", "finding", "screen", "short", "evidence", "metric", "meaning", "key", "doc"}
-ERRORS = {"NiloError", "SpecError", "DataError", "TargetError", "EngineError", "ArchiveError"}
+ERRORS = {"NiloError", "SpecError", "DataError", "TargetError", "EngineError", "ArchiveError", "ConditionError"}
 
 TERMS = [
     ("time to first token", "首 token 时延"),

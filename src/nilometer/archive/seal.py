@@ -25,13 +25,13 @@ def seal_group(group: Group) -> Group:
     if group.spec is None:
         return group
     try:
-        tree, plan = parted(group.spec)
+        tree, plan = parted(group.spec, group.type)
         spec = from_tree(tree)
     except (SpecError, ValueError):
         return group
     sealed = without_secrets(spec)
     toml = to_toml(sealed)
-    return group if sealed == spec else replace(group, spec=with_plan(toml, plan) if plan else toml)
+    return group if sealed == spec else replace(group, spec=with_plan(toml, group.type, plan) if plan else toml)
 
 
 def _seal_environment(environment: Environment) -> Environment:

@@ -12,7 +12,7 @@ from nilometer.core.errors import EngineError
 
 from .session import Session, shared_options
 from .spec_options import API, INSECURE, headers_given, resolve
-from .values import HEADER
+from .values import HEADER, WAIT
 
 if TYPE_CHECKING:
     from nilometer.core.spec import Spec
@@ -30,8 +30,9 @@ _MARKS = {"ok": "ok  ", "warn": "warn", "fail": "FAIL", "skipped": "-   "}
 @click.option("--api-key-env", metavar="NAME", help="Variable that holds the API key.")
 @click.option("--proxy", metavar="URL", help="HTTP proxy; proxy variables are ignored unless given.")
 @INSECURE
+@click.option("--patience", type=WAIT, default="5s", show_default=True, help="Longest wait for one answer.")
 @shared_options
-def command(target: str | None, session: Session, **given: Any) -> None:
+def command(target: str | None, session: Session, patience: float, **given: Any) -> None:
     """Can this machine measure; and is TARGET fit to be measured: a walk through it, with small requests tried on it.
 
     TARGET is an address (with or without /v1), `embedded`, an engine spec, or a TOML file, as of `nilo measure`.
@@ -50,7 +51,7 @@ def command(target: str | None, session: Session, **given: Any) -> None:
         refuse_what_is_no_target(spec.target)
         refuse_nonsense(spec, headers)
     checks = []
-    for check in _checks(spec, headers, session):
+    for check in _checks(spec, headers, session, patience):
         checks.append(check)
         if not session.json:
             click.echo("\n".join(_lines(check, session)))
@@ -60,7 +61,7 @@ def command(target: str | None, session: Session, **given: Any) -> None:
     raise SystemExit(3 if any(check.state == "fail" for check in checks) else 0)
 
 
-def _checks(spec: Spec | None, headers: Headers, session: Session) -> Iterator[Check]:
+def _checks(spec: Spec | None, headers: Headers, session: Session, patience_s: float) -> Iterator[Check]:
     """This machine first, then the target where there is one; an engine that it names runs only then."""
     from nilometer.experiment.check import Check, failed
     from nilometer.experiment.doctor import CEILING_BESIDE_TARGET_S, examine
@@ -79,7 +80,8 @@ def _checks(spec: Spec | None, headers: Headers, session: Session) -> Iterator[C
             if found.behind is not None:
                 name = found.behind.engine.name
                 yield Check(slug="engine", state="ok", value=name, params={"engine": name})
-            yield from walk(spec, found.headers, found.behind.url if found.behind else spec.target, os.environ)
+            address = found.behind.url if found.behind else spec.target
+            yield from walk(spec, found.headers, address, os.environ, patience_s)
     except EngineError as fault:
         yield failed("engine", fault)
 

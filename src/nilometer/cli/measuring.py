@@ -71,7 +71,7 @@ def found_target(
     target: str | None, session: Session, given: dict[str, Any], archive: Archive | None
 ) -> Iterator[Found]:
     """The target as it is asked for, reached."""
-    base = _like(given["like"], session, archive) if given["like"] else None
+    base = like(given["like"], session, archive) if given["like"] else None
     spec = resolve(target or "", given, base)
     headers = headers_given(spec, given, os.environ)
     session.mask = Mask(secrets_of(spec, headers))
@@ -110,10 +110,10 @@ def refuse_what_is_no_target(target: str) -> None:
         raise SpecError("target_unknown", target=fault.params["target"], known=known) from None
 
 
-def _like(ref: str, session: Session, archive: Archive | None) -> Spec:
+def like(ref: str, session: Session, archive: Archive | None) -> Spec:
     if archive is None:
         with open_archive_of(session) as opened:
-            return _like(ref, session, opened)
+            return like(ref, session, opened)
     return archive.get(archive.resolve(ref)).spec
 
 

@@ -100,7 +100,7 @@ def _with_short_levels(given: dict[str, Any], said: Collection[str]) -> dict[str
 def _group(spec: Spec, plan: Plan, begun: Group | None) -> Group:
     """The group with its plan, a new one or the one that was begun: what is cut short goes on by the last plan."""
     group = begun or Group(id=new_id(Random()), type="sweep", started_wall_ns=time.time_ns())  # noqa: S311 - a name
-    return replace(group, spec=with_plan(to_toml(without_secrets(spec)), _options_of(plan)))
+    return replace(group, spec=with_plan(to_toml(without_secrets(spec)), "sweep", _options_of(plan)))
 
 
 def _options_of(plan: Plan) -> dict[str, Any]:
@@ -113,7 +113,7 @@ def _options_of(plan: Plan) -> dict[str, Any]:
 def _as_begun(begun: Group, given: dict[str, Any]) -> dict[str, Any]:
     """The options, and for those left out what the sweep was begun with. Who chooses levels anew chooses all of them;
     the time begins anew with every resumption."""
-    _, plan = parted(begun.spec or "")
+    _, plan = parted(begun.spec or "", "sweep")
     chosen_anew = any(given[name] is not None for name in ("concurrency", "rate", "levels", "most"))
     names = ("budget",) if chosen_anew else ("first", "levels", "most", "budget")
     return {**given, **{name: plan[name] for name in names if name in plan and given.get(name) is None}}

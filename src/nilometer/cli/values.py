@@ -42,6 +42,16 @@ class Seconds(click.ParamType[float]):
         return float(found[1]) * _SECONDS[found[2] or "s"]
 
 
+class WaitSeconds(Seconds):
+    """A time in which something can happen: more than none."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        seconds = super().convert(value, param, ctx)
+        if seconds <= 0:
+            raise Unfit(str(value), "500ms, 5s, 1m", param, ctx)
+        return seconds
+
+
 class RampSeconds(Seconds):
     """A time, or `auto`, which is None."""
 
@@ -147,6 +157,7 @@ class Levels(click.ParamType[tuple[float, ...]]):
 
 
 SECONDS = Seconds()
+WAIT = WaitSeconds()
 LEVELS = Levels()
 RAMP = RampSeconds()
 SHARE = Share()

@@ -45,3 +45,9 @@ class EngineError(NiloError):
 
 class ArchiveError(NiloError):
     """The performance archive cannot be opened, read or written."""
+
+
+class ConditionError(NiloError):
+    """What was measured is no evidence for what was asked: the conditions are not alike."""
+
+    exit_code = 4

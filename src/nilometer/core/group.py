@@ -12,7 +12,10 @@ GroupType = Literal["quickstart", "sweep", "repeat", "verify", "tune", "lab"]
 
 
 class Group(msgspec.Struct, frozen=True, kw_only=True):
-    """`spec` is the TOML text of what all its runs share, and of a sweep its plan; `parent` is the group it repeats."""
+    """`spec` is the TOML text of what all its runs share, and of a sweep or a verify its plan.
+
+    `parent` is the group it repeats.
+    """
 
     id: str
     type: GroupType
@@ -21,15 +24,15 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
     parent: str | None = None
 
 
-def with_plan(toml: str, plan: dict[str, Any]) -> str:
-    """The TOML of a Spec, and behind it how the levels of a sweep are chosen, in a table `[sweep]` of its own."""
-    return f"{toml}\n{tomli_w.dumps({'sweep': plan})}"
+def with_plan(toml: str, kind: GroupType, plan: dict[str, Any]) -> str:
+    """The TOML of a Spec, and behind it, in a table named after the group's type, by what plan its runs are made."""
+    return f"{toml}\n{tomli_w.dumps({kind: plan})}"
 
 
-def parted(toml: str) -> tuple[dict[str, Any], dict[str, Any]]:
+def parted(toml: str, kind: GroupType) -> tuple[dict[str, Any], dict[str, Any]]:
     """The values of the Spec and the plan, each as plain values; a group filed without a plan has an empty one.
 
     Raises ValueError where the text is no TOML.
     """
     tree = tomllib.loads(toml)
-    return tree, tree.pop("sweep", {})
+    return tree, tree.pop(kind, {})

@@ -26,7 +26,7 @@ LINGER_S = 0.2
 """A server that closes kept connections does so at once, a busy one a little later."""
 GLANCE_S = 15.0
 """Enough for what no model has to answer: lists and facts."""
-KNOCK_S = 3.0
+KNOCK_S = 2.0
 """Enough for a first byte of whatever speaks the other scheme."""
 PROXY_REFUSES = 407
 _MUTE = frozenset({"not_http", "connection_cut", "timeout", "tls_failed"})

@@ -103,6 +103,9 @@ class Ask(msgspec.Struct):
 
     messages: list[Message] | None = None
     prompt: Any = None
+    input: Any = None
+    """Of the responses API: one text, or messages; of embeddings, texts or tokens."""
+    instructions: str | None = None
     max_tokens: Any = None
     max_completion_tokens: Any = None
     max_output_tokens: Any = None
@@ -134,11 +137,24 @@ class OpenAIBatch:
         limits = (body.max_completion_tokens, body.max_tokens, body.max_output_tokens)
         limit = next((each for each in limits if each is not None), None)
         facts: dict[str, Any] = {"output_tokens": length(limit, "max_tokens"), "custom_id": row.custom_id}
-        if body.messages is not None:
-            return (chat(line, body.messages, **facts),)
+        messages = body.messages if body.messages is not None else _of_responses(body)
+        if messages is not None:
+            return (chat(line, messages, **facts),)
         if not isinstance(body.prompt, str):
             return (Skipped("not_text"),)
         return (prompt(line, body.prompt, **facts),)
+
+
+def _of_responses(body: Ask) -> list[Message] | None:
+    """The messages of a request to the responses API; None where it is none, or not of text."""
+    try:
+        given = msgspec.convert(body.input, type=str | list[Message] | None)
+    except msgspec.ValidationError:
+        return None
+    if given is None:
+        return None
+    asked = [Message("user", given)] if isinstance(given, str) else given
+    return [Message("system", body.instructions), *asked] if body.instructions else asked
 
 
 class Usage(msgspec.Struct):

@@ -46,9 +46,11 @@ def test_the_toml_of_a_group_is_sealed_where_it_holds_a_secret() -> None:
 
 def test_a_plan_beside_the_spec_of_a_sweep_hides_no_secret_and_stays() -> None:
     toml = to_toml(Spec(target="embedded", http=Http(headers={"X": CANARY})))
-    sealed = seal_group(Group(id="g", type="sweep", started_wall_ns=1, spec=with_plan(toml, {"levels": [2.0]}))).spec
+    sealed = seal_group(
+        Group(id="g", type="sweep", started_wall_ns=1, spec=with_plan(toml, "sweep", {"levels": [2.0]}))
+    ).spec
     assert sealed is not None
-    tree, plan = parted(sealed)
+    tree, plan = parted(sealed, "sweep")
     assert (tree["http"]["headers"], plan) == ({"X": "***"}, {"levels": [2.0]})
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 import pytest
 
-from nilometer.cli.values import HEADER, LABEL, LIMITS, PRICE, RAMP, SECONDS, SHARE
+from nilometer.cli.values import HEADER, LABEL, LIMITS, PRICE, RAMP, SECONDS, SHARE, WAIT
 
 
 @pytest.mark.parametrize(
@@ -19,6 +19,13 @@ def test_seconds(text: str, seconds: float) -> None:
 def test_what_is_no_time_is_refused(text: str) -> None:
     with pytest.raises(click.BadParameter, match="60s"):
         SECONDS.convert(text, None, None)
+
+
+@pytest.mark.parametrize("text", ["0", "0s", "-1s"])
+def test_a_wait_of_no_time_is_refused(text: str) -> None:
+    with pytest.raises(click.BadParameter):
+        WAIT.convert(text, None, None)
+    assert WAIT.convert("1m", None, None) == 60
 
 
 def test_a_price_by_its_parts() -> None:

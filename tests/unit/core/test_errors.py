@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from nilometer.core.errors import ArchiveError, DataError, EngineError, NiloError, SpecError, TargetError
+from nilometer.core.errors import (
+    ArchiveError,
+    ConditionError,
+    DataError,
+    EngineError,
+    NiloError,
+    SpecError,
+    TargetError,
+)
 
 
 @pytest.mark.parametrize(
-    ("kind", "code"), [(SpecError, 2), (DataError, 2), (TargetError, 3), (EngineError, 3), (ArchiveError, 3)]
+    ("kind", "code"),
+    [(SpecError, 2), (DataError, 2), (TargetError, 3), (EngineError, 3), (ArchiveError, 3), (ConditionError, 4)],
 )
 def test_exit_codes_are_those_of_the_contract(kind: type[NiloError], code: int) -> None:
     fault = kind("some_slug", file="x", line=3)

@@ -112,6 +112,14 @@ def _batch(said: list[tuple[str, str]]) -> dict[str, Any]:
     return {"custom_id": "a", "url": "/v1/chat/completions", "body": {"messages": _messages(said), "max_tokens": 7}}
 
 
+def _responses(said: list[tuple[str, str]]) -> dict[str, Any]:
+    (_, system), *turns = said
+    kind = {"assistant": "output_text"}
+    rows = [{"role": role, "content": [{"type": kind.get(role, "input_text"), "text": text}]} for role, text in turns]
+    body = {"instructions": system, "input": rows, "max_output_tokens": 7}
+    return {"custom_id": "a", "url": "/v1/responses", "body": body}
+
+
 def _litellm(said: list[tuple[str, str]]) -> dict[str, Any]:
     counted = {"prompt_tokens": 40, "completion_tokens": 7}
     return {"startTime": 1.7e9, "call_type": "acompletion", "messages": _messages(said), **counted}
@@ -170,6 +178,7 @@ def _asked(row: object, folder: Path) -> tuple[Workload, Asked]:
         pytest.param(_sharegpt(ANSWERED), FIRST, estimate.tokens("The priests."), id="sharegpt"),
         pytest.param({"prompt": "Why?", "output_tokens": 7}, [("user", "Why?")], 7, id="vllm-custom"),
         pytest.param(_batch(TALK), TALK, 7, id="openai-batch"),
+        pytest.param(_responses(TALK), TALK, 7, id="responses batch"),
         pytest.param(_messages(TALK), TALK, 9, id="messages"),
         pytest.param(_messages(ANSWERED), TALK, estimate.tokens(ANSWERED[-1][1]), id="messages answered"),
         pytest.param({"messages": _messages(ANSWERED)}, TALK, estimate.tokens(ANSWERED[-1][1]), id="object answered"),

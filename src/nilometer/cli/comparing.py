@@ -1,0 +1,193 @@
+"""What the commands that compare have in common: two sides out of the archive, the machine form, the exit code."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+import msgspec
+
+from nilometer.compare.condition import CHANGES as CHANGE_WORDS
+from nilometer.compare.condition import Difference, differences, parse_changes, require_alike
+from nilometer.compare.family import TABLE, Family, parse
+from nilometer.compare.looks import Looks
+from nilometer.compare.verdict import Comparison, Rule, judge
+from nilometer.core.errors import SpecError
+from nilometer.core.group import Group, parted
+from nilometer.core.run import Run
+
+from .machine import head
+
+if TYPE_CHECKING:
+    from nilometer.archive.protocol import Archive
+    from nilometer.report.document import Document
+    from nilometer.text.i18n import Catalogue
+
+    from .session import Session
+
+_LENGTHS_OF_A_SIDE = 20_000
+"""Requests whose lengths are held against the other side's: enough to tell mixes apart, read in a second."""
+EXIT_CODES = {"REGRESSED": 1, "SAME": 0, "IMPROVED": 0, "UNDECIDED": 5}
+
+METRICS = click.option(
+    "--metrics",
+    metavar="FIGURES",
+    help="What is judged, each with its margin: tpot_p50=3%,output_tokens_per_s.  [default: "
+    "ttft_p95=10%,tpot_p50=5%,output_tokens_per_s=5%]",
+)
+CHANGES = click.option(
+    "--change",
+    "changes",
+    multiple=True,
+    metavar="WORD,...",
+    help=f"What is to differ, the change under test: {', '.join(CHANGE_WORDS)}.",
+)
+LEVEL = click.option("--level", metavar="LEVEL", help="The load level to take of a sweep.")
+
+
+class SideOfArchive(NamedTuple):
+    """One side: what it was called, and its runs in the order of measuring."""
+
+    ref: str
+    runs: list[Run]
+
+
+def family_of(metrics: str | None) -> Family:
+    """The figures to be judged; slug `family_invalid`."""
+    return TABLE if metrics is None else parse(metrics)
+
+
+def rule_of(metrics: str | None, most: int) -> Rule:
+    """How the pairs are judged, looked at after each: fixed before the first."""
+    return Rule(family=family_of(metrics), interleaved=True, looks=Looks(most=most))
+
+
+def rule_of_group(group: Group) -> Rule:
+    """The rule that a verify was measured by."""
+    _, plan = parted(group.spec or "", "verify")
+    return rule_of(plan.get("metrics"), plan.get("pairs", 10))
+
+
+def side_of(archive: Archive, ref: str, level: str | None = None) -> SideOfArchive:
+    """The runs that RUN or GROUP means. A run stands for all of its group that were made as it was: repeats.
+
+    Slugs `side_mixed` where a group holds runs of several loads or sides, `side_empty`.
+    """
+    found = archive.resolve_either(ref)
+    if found.kind == "run":
+        run = archive.get(found.id)
+        alike = [] if run.group is None else [one for one in archive.find(run.group) if _part(one) == _part(run)]
+        return SideOfArchive(ref, alike or [run])
+    runs = [run for run in archive.find(found.id) if level is None or run.level == level]
+    if not runs:
+        raise SpecError("side_empty", group=ref, level=level)
+    parts = list(dict.fromkeys(map(_part, runs)))
+    if len(parts) > 1:
+        names = ", ".join(":".join(part for part in parts_of if part) or run_id for parts_of, run_id in _named(runs))
+        raise SpecError("side_mixed", group=ref, parts=names)
+    return SideOfArchive(ref, runs)
+
+
+def _part(run: Run) -> tuple[str | None, str | None]:
+    """What a run was in its group: runs of one part are repeats of each other."""
+    return run.role, run.level
+
+
+def _named(runs: Sequence[Run]) -> list[tuple[tuple[str | None, str | None], str]]:
+    """Each part with the first run of it."""
+    first: dict[tuple[str | None, str | None], str] = {}
+    for run in runs:
+        first.setdefault(_part(run), run.id[:6])
+    return list(first.items())
+
+
+class Compared(NamedTuple):
+    """Two sides held against each other: the verdict, the runs that count, and where their conditions part."""
+
+    comparison: Comparison
+    family: Family
+    sides: tuple[list[Run], list[Run]]
+    differences: list[Difference]
+
+    def document(self, words: Catalogue) -> Document:
+        from nilometer.report.comparison import comparison_document, condition_table
+
+        more = [condition_table(self.differences, words)] if self.differences else []
+        return comparison_document(self.comparison, self.family, self.sides, words, more=more)
+
+    def show(self, session: Session) -> None:
+        """The result on stdout."""
+        session.emit(
+            comparison_object(self.comparison, self.family, self.sides, self.differences),
+            lambda: session.render(self.document(session.words)),
+        )
+
+
+def compared(
+    sides: tuple[SideOfArchive, SideOfArchive], family: Family, changes: Sequence[str], archive: Archive
+) -> Compared:
+    """The verdict on B against A. Slugs `same_runs`, `conditions_differ`, `change_unknown`."""
+    a, b = sides
+    declared = {word for text in changes for word in parse_changes(text)}
+    if shared := {run.id for run in a.runs} & {run.id for run in b.runs}:
+        raise SpecError("same_runs", a=a.ref, b=b.ref, run=min(shared)[:6])
+    comparison = judge(a.runs, b.runs, Rule(family=family))
+    kept_a = [run for run in a.runs if run.id in comparison.runs_a]
+    kept_b = [run for run in b.runs if run.id in comparison.runs_b]
+    found = differences(kept_a, kept_b, _lengths(archive, kept_a, kept_b))
+    require_alike(found, declared)
+    return Compared(comparison, family, (kept_a, kept_b), found)
+
+
+def _lengths(archive: Archive, a: Sequence[Run], b: Sequence[Run]) -> dict[str, tuple[list[int], list[int]]]:
+    """The single lengths of both sides, of as many of their requests as tell a mix of lengths."""
+    of_a, of_b = _of_requests(archive, a), _of_requests(archive, b)
+    return {
+        "input": ([one for one, _ in of_a if one is not None], [one for one, _ in of_b if one is not None]),
+        "output": ([one for _, one in of_a if one is not None], [one for _, one in of_b if one is not None]),
+    }
+
+
+def _of_requests(archive: Archive, runs: Sequence[Run]) -> list[tuple[int | None, int | None]]:
+    return [
+        (record.prompt_tokens, record.output_tokens)
+        for run in runs
+        for record in islice(archive.records(run.id), _LENGTHS_OF_A_SIDE // len(runs))
+        if record.phase == "measured" and record.outcome == "ok"
+    ]
+
+
+def comparison_object(
+    comparison: Comparison,
+    family: Family,
+    sides: tuple[Sequence[Run], Sequence[Run]],
+    differences: Sequence[object] = (),
+    **more: object,
+) -> dict[str, object]:
+    """The machine form (kind `comparison`) in the contract's order; what is not judged has null for its verdict."""
+    from nilometer.report.comparison import geometric_mean
+
+    rows = {row.name: row for row in family}
+    metrics = []
+    for one in comparison.metrics:
+        row = rows[one.metric]
+        means = [geometric_mean([row.of(run.summary) for run in side]) for side in sides]
+        metrics.append({**_metric(one), "a": means[0], "b": means[1]})
+    return {
+        **head("comparison"),
+        "verdict": comparison.verdict,
+        "metrics": metrics,
+        "runs": {"a": comparison.runs_a, "b": comparison.runs_b},
+        "condition_differences": [msgspec.to_builtins(one) for one in differences],
+        "more_runs_needed": comparison.more_runs_needed,
+        "left_out": comparison.left_out,
+        **more,
+    }
+
+
+def _metric(one: object) -> dict[str, Any]:
+    tree: dict[str, Any] = msgspec.to_builtins(one)
+    first = ("metric", "ratio", "ci", "margin", "verdict", "p_adjusted")
+    return {**{key: tree.pop(key) for key in first}, **tree}

@@ -1,0 +1,77 @@
+"""What an interleaved comparison says of the machine itself: how far equal runs lie apart, and if it drifts.
+
+From the differences of pairs, log b - log a, and from all logs in the order of measuring.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from statistics import fmean, stdev
+from typing import NamedTuple
+
+from nilometer.core.run import Run
+
+from .family import Judged
+from .statistics import POWER, unfit
+from .student import beyond
+
+
+def run_spread(differences: Sequence[float]) -> float | None:
+    """sd of the log of one run, from at least two differences of pairs: each holds the chance of two runs."""
+    return stdev(differences) / math.sqrt(2) if len(differences) > 1 else None
+
+
+def smallest_change(spread: float, pairs: int, log_margin: float, alpha: float = 0.05) -> float | None:
+    """The log ratio that so many pairs show to be beyond the margin in POWER of all cases; None below two pairs.
+
+    Margin, and above it what chance may hide: (t of alpha + t of the power) standard errors of a mean of differences.
+    """
+    if pairs < 2:
+        return None
+    error = spread * math.sqrt(2 / pairs)
+    return log_margin + (beyond(alpha, pairs - 1) + beyond(1 - POWER, pairs - 1)) * error
+
+
+def drift(logs: Sequence[float], sides: Sequence[str]) -> float | None:
+    """By how much the log changes from one run to the next, whichever side they are of: least squares with a level for
+    each side. None where there are fewer than two runs of a side, or they tell nothing apart.
+
+    Both sequences are in the order of measuring.
+    """
+    places: list[float] = []
+    values: list[float] = []
+    for side in set(sides):
+        at = [i for i, one in enumerate(sides) if one == side]
+        if len(at) < 2:
+            return None
+        mean_at, mean_log = fmean(at), fmean(logs[i] for i in at)
+        places += [i - mean_at for i in at]
+        values += [logs[i] - mean_log for i in at]
+    return sum(x * y for x, y in zip(places, values, strict=True)) / sum(x * x for x in places)
+
+
+class Noise(NamedTuple):
+    """Of one figure, as shares: what equal runs differ by (sd), the change that so many pairs would show, the drift
+    from run to run. None where too few pairs tell it."""
+
+    metric: str
+    run_spread: float | None
+    smallest_change: float | None
+    drift_per_run: float | None
+
+
+def noise(row: Judged, a: Sequence[Run], b: Sequence[Run], most: int) -> Noise | None:
+    """Of one figure over pairs, the i-th runs of `a` and `b`; None where there is none, or a run lacks the figure.
+
+    `most`: the pairs that a comparison may have.
+    """
+    of_a, of_b = ([row.of(run.summary) for run in side] for side in (a, b))
+    if not of_a or unfit([*of_a, *of_b]):
+        return None
+    logs = {run.id: math.log(value or 0) for run, value in zip((*a, *b), (*of_a, *of_b), strict=True)}
+    spread = run_spread([logs[two.id] - logs[one.id] for one, two in zip(a, b, strict=True)])
+    shown = None if spread is None else smallest_change(spread, most, row.log_margin)
+    ordered = sorted((*a, *b), key=lambda run: run.order or 0)
+    slope = drift([logs[run.id] for run in ordered], ["a" if run in a else "b" for run in ordered])
+    return Noise(row.name, *(None if log is None else math.expm1(log) for log in (spread, shown, slope)))
