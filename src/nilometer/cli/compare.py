@@ -24,11 +24,11 @@ def command(a: str, b: str, session: Session, metrics: str | None, changes: tupl
     """
     from nilometer.archive.store import open_archive
 
-    from .comparing import EXIT_CODES, compared, family_of, side_of
+    from .comparing import compared, exit_code, family_of, side_of
 
     family = family_of(metrics)
     with open_archive(session.archive_url, must_exist=True) as archive:
         sides = side_of(archive, a, level), side_of(archive, b, level)
         found = compared(sides, family, changes, archive)
     found.show(session)
-    raise SystemExit(EXIT_CODES[found.comparison.verdict])
+    raise SystemExit(exit_code(found.comparison))

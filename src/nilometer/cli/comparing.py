@@ -47,6 +47,11 @@ CHANGES = click.option(
 LEVEL = click.option("--level", metavar="LEVEL", help="The load level to take of a sweep.")
 
 
+def exit_code(comparison: Comparison) -> int:
+    """4 where no run of a side is admissible, else by the verdict."""
+    return EXIT_CODES[comparison.verdict] if comparison.runs_a and comparison.runs_b else 4
+
+
 class SideOfArchive(NamedTuple):
     """One side: what it was called, and its runs in the order of measuring."""
 

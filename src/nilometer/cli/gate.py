@@ -7,6 +7,9 @@ import click
 from .comparing import CHANGES, LEVEL, METRICS
 from .session import Session, check_writable, shared_options, write_result
 
+OF_A_NEW_VERSION = "service-version"
+"""What a gate is there for: the service's version and the engine's may differ from the baseline's."""
+
 
 @click.command()
 @click.argument("ref", metavar="RUN|GROUP")
@@ -15,7 +18,6 @@ from .session import Session, check_writable, shared_options, write_result
 @CHANGES
 @LEVEL
 @click.option("--junit", metavar="FILE", help="Write the result as JUnit XML, a test case for each judged figure.")
-@click.option("--markdown", metavar="FILE", help="Write the result as Markdown, as for a comment on a pull request.")
 @shared_options
 def command(
     ref: str,
@@ -25,30 +27,25 @@ def command(
     changes: tuple[str, ...],
     level: str | None,
     junit: str | None,
-    markdown: str | None,
 ) -> None:
-    """Is RUN or GROUP worse than the baseline: as `nilo compare BASELINE RUN`, for a pipeline.
+    """Is RUN or GROUP worse than the baseline: as `nilo compare BASELINE RUN --change service-version`, for a pipeline.
 
     Exit 0: alike or better; 1: worse; 4: unlike conditions; 5: not decided, as with fewer than three runs a side
     (`nilo measure --repeat 5` makes a group of five).
     """
     from nilometer.archive.store import open_archive
 
-    from .comparing import EXIT_CODES, compared, family_of, side_of
+    from .comparing import compared, exit_code, family_of, side_of
 
     family = family_of(metrics)
-    for path in filter(None, (junit, markdown)):
-        check_writable(path)
+    if junit:
+        check_writable(junit)
     with open_archive(session.archive_url, must_exist=True) as archive:
         sides = side_of(archive, baseline, level), side_of(archive, ref, level)
-        found = compared(sides, family, changes, archive)
+        found = compared(sides, family, (OF_A_NEW_VERSION, *changes), archive)
     if junit:
         from nilometer.report.junit import junit_xml
 
         write_result(junit, junit_xml(found.comparison, family, session.words))
-    if markdown:
-        from nilometer.report.markdown import markdown as as_markdown
-
-        write_result(markdown, as_markdown(found.document(session.words)))
     found.show(session)
-    raise SystemExit(EXIT_CODES[found.comparison.verdict])
+    raise SystemExit(exit_code(found.comparison))

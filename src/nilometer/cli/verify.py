@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from .comparing import METRICS
+from .comparing import CHANGES, METRICS
 from .session import Session, shared_options
 from .spec_options import Command, spec_options, told_otherwise
 from .values import WAIT
@@ -35,6 +35,7 @@ def _options(command: Command) -> Command:
 )
 @click.option("--budget", type=WAIT, help="No pair begins that would end after this time.")
 @METRICS
+@CHANGES
 @click.option("--no-archive", is_flag=True, help="Keep the runs out of the archive.")
 @shared_options
 def command(a: str, b: str, session: Session, **given: Any) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Any
 
+from nilometer.compare.condition import Change, differences, parse_changes, require_alike
 from nilometer.compare.noise import noise
 from nilometer.compare.verdict import Comparison, Rule, judge
 from nilometer.core.group import Group, with_plan
@@ -19,7 +20,8 @@ from nilometer.core.spec import Spec, secrets_of, to_toml, without_secrets
 from nilometer.experiment.measure import check
 from nilometer.experiment.verify import Pair, Plan, Reached, Role, Side, Verified, verify
 
-from .comparing import EXIT_CODES, comparison_object, rule_of
+from . import comparing
+from .comparing import comparison_object, rule_of
 from .measuring import interrupts, like, open_archive_of, reached, refuse_what_is_no_target
 from .progress import Progress
 from .session import Session
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
     from nilometer.report.verify import Ending
 
 Headers = tuple[tuple[str, str], ...]
+_OF_TARGETS: tuple[Change, ...] = ("service", "service-version", "model", "quantisation", "engine", "flags")
+"""What two targets may differ in by being two; the load, the prompts and the machine are to be the same."""
 
 
 def run_verify(a: str, b: str, session: Session, given: dict[str, Any]) -> int:
@@ -39,12 +43,13 @@ def run_verify(a: str, b: str, session: Session, given: dict[str, Any]) -> int:
         archive = None if given["no_archive"] else stack.enter_context(open_archive_of(session))
         sides = _sides(a, b, session, given, archive)
         group = _group(sides["a"].spec, given)
+        declared = _declared(sides, given["changes"])
         stop = stack.enter_context(interrupts())
         verified = verify(
             sides,
             Plan(given["pairs"], given["budget"]),
             group,
-            decided=lambda pairs: _decided(pairs, rule, session),
+            decided=lambda pairs: _decided(pairs, rule, declared, session),
             runs=archive,
             watch=stack.enter_context(Progress(session.words, quiet=session.quiet)),
             stop=stop,
@@ -60,8 +65,15 @@ def judged(pairs: Sequence[Pair], rule: Rule) -> Comparison:
     return judge([pair.a for pair in pairs], [pair.b for pair in pairs], rule)
 
 
-def _decided(pairs: Sequence[Pair], rule: Rule, session: Session) -> bool:
-    """Looks after each pair, and says what it sees."""
+def _declared(sides: Mapping[Role, Side], changes: Sequence[str]) -> set[str]:
+    """What may differ: whatever two targets are named for, and what the user adds; nothing of one named twice."""
+    said = {word for text in changes for word in parse_changes(text)}
+    return said if sides["a"].spec.target == sides["b"].spec.target else said | set(_OF_TARGETS)
+
+
+def _decided(pairs: Sequence[Pair], rule: Rule, declared: Collection[str], session: Session) -> bool:
+    """Looks after each pair, and says what it sees. Slug `conditions_differ`."""
+    require_alike(differences([pair.a for pair in pairs], [pair.b for pair in pairs]), declared)
     comparison = judged(pairs, rule)
     session.progress(
         "verify.so_far", n=len(pairs), verdict=session.words.say(f"screen.comparison.{comparison.verdict}")
@@ -137,4 +149,4 @@ def exit_code(comparison: Comparison, verified: Verified, session: Session) -> i
     if verified.series.fault is not None:
         session.fail(verified.series.fault)
         return verified.series.fault.exit_code
-    return 4 if verified.short == "unfit" else EXIT_CODES[comparison.verdict]
+    return 4 if verified.short == "unfit" else comparing.exit_code(comparison)

@@ -44,12 +44,17 @@ def comparison_document(
     lead = lead_of(comparison, family, words)
     if why_short:
         lead = Lead(text=words.say("screen.sentences_join").join([lead.text, why_short]), tone=lead.tone)
-    blocks: list[Block] = [lead, table(comparison, family, sides, words), *more]
+    figures = [table(comparison, family, sides, words)] if comparison.runs_a and comparison.runs_b else []
+    blocks: list[Block] = [lead, *figures, *more]
     return Document(lang=words.lang, blocks=[*blocks, *([foot] if foot else [])])
 
 
 def lead_of(comparison: Comparison, family: Family, words: Catalogue) -> Lead:
     """The verdict with the figures that made it, and what is still open."""
+    if not (comparison.runs_a and comparison.runs_b):
+        word = words.say(f"screen.comparison.{comparison.verdict}")
+        parts = [words.say("screen.comparison.nothing_measured", word=word), *_left_out(comparison, words)]
+        return Lead(text=words.say("screen.sentences_join").join(parts))
     by_outcome: dict[Outcome, list[MetricVerdict]] = {}
     for one in comparison.metrics:
         if one.verdict is not None:
@@ -65,10 +70,18 @@ def lead_of(comparison: Comparison, family: Family, words: Catalogue) -> Lead:
         parts.append(words.say("screen.comparison.also_open", names=names))
     if comparison.verdict == "UNDECIDED":
         parts.append(_what_is_needed(comparison, words))
+    parts += _left_out(comparison, words)
     return Lead(
         text=words.say("screen.sentences_join").join(parts),
         tone="trouble" if comparison.verdict == "REGRESSED" else "plain",
     )
+
+
+def _left_out(comparison: Comparison, words: Catalogue) -> list[str]:
+    if not comparison.left_out:
+        return []
+    runs = words.say("screen.list_join").join(run[:6] for run in comparison.left_out)
+    return [words.say("screen.comparison.left_out", runs=runs)]
 
 
 def _verdict(

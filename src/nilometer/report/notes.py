@@ -62,8 +62,7 @@ def _note(pairs: Sequence[tuple[Finding, Run]], of_runs: int, words: Catalogue, 
     cause = findings.cause(finding, words, ref)
     alike = [other for one, other in pairs if one.params == finding.params]
     if len(alike) < of_runs:
-        loads = words.say("screen.list_join").join(level(other) for other in alike)
-        cause = words.say("screen.note_at_load", load=loads, cause=cause)
+        cause = _where(alike, words) + cause
     return Note(
         slug=finding.slug,
         severity=finding.severity,
@@ -71,6 +70,14 @@ def _note(pairs: Sequence[tuple[Finding, Run]], of_runs: int, words: Catalogue, 
         evidence=findings.evidence(finding, words),
         step=_step(finding, words, ref),
     )
+
+
+def _where(runs: Sequence[Run], words: Catalogue) -> str:
+    """Of which runs of a group something is true: those of a load; of a verify, where all have one, their ids."""
+    join = words.say("screen.list_join").join
+    if all(run.role in ("a", "b") for run in runs):
+        return words.say("screen.note_of_runs", runs=join(short(run) for run in runs))
+    return words.say("screen.note_at_load", load=join(level(run) for run in runs))
 
 
 def _diagnosis(finding: Finding, is_told: bool, words: Catalogue) -> Note:

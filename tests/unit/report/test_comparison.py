@@ -100,7 +100,7 @@ def test_the_verdict_stands_first() -> None:
 
 
 def test_junit_fails_what_regressed_and_skips_what_is_open() -> None:
-    root = ElementTree.fromstring(junit_xml(told("REGRESSED", OPEN, WORSE, MORE, SHOWN), TABLE, EN))  # noqa: S314 - ours
+    root = ElementTree.fromstring(junit_xml(told("REGRESSED", OPEN, WORSE, MORE, SHOWN), TABLE, EN))
     (suite,) = root
     assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == ("3", "1", "1")
     outcomes = {case.get("name"): case[0].tag for case in suite}

@@ -1,0 +1,142 @@
+"""`nilo verify`, `compare` and `gate` as a user runs them, on mock servers that differ by what is known.
+
+The guide's lesson: a version that felt faster, its first token comes sooner, had lost 10 % TPOT: 20 -> 22 ms.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from tests.loopback.test_measure import Env, env, nilo
+
+from nilometer.engines.mock import Mock, launched
+from nilometer.engines.mock_script import Script
+
+__all__ = ["env"]
+
+LOAD = (
+    "-c",
+    "6",
+    "--warmup",
+    "0.3s",
+    "--duration",
+    "1.5s",
+    "--input-tokens",
+    "16",
+    "--output-tokens",
+    "10",
+    "--no-probe",
+)
+
+
+@pytest.fixture(scope="module")
+def before() -> Iterator[Mock]:
+    with launched(Script(models=("m",), ttft_ms=80, gap_ms=20)) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def after() -> Iterator[Mock]:
+    with launched(Script(models=("m",), ttft_ms=50, gap_ms=22)) as server:
+        yield server
+
+
+def judged(told: dict[str, Any]) -> dict[str, Any]:
+    return {one["metric"]: one for one in told["metrics"] if one["verdict"] is not None}
+
+
+def test_what_felt_faster_is_caught(env: Env, before: Mock, after: Mock) -> None:
+    for _ in range(3):  # where other tests take the processors, two runs in a row may be no evidence
+        done = nilo(env, "verify", before.url, after.url, *LOAD, "--metrics", "tpot_p50", "--json", timeout=120)
+        if done.returncode != 4:
+            break
+    assert done.returncode == 1, done.stderr
+    told = json.loads(done.stdout)
+    assert (told["kind"], told["verdict"], told["more_runs_needed"]) == ("comparison", "REGRESSED", 0)
+    tpot = judged(told)["tpot_p50"]
+    ttft = next(one for one in told["metrics"] if one["metric"] == "ttft_p50")
+    assert tpot["ratio"] == pytest.approx(1.10, abs=0.02)
+    assert tpot["ci"][0] < tpot["ratio"] < tpot["ci"][1]
+    assert tpot["verdict"] == "REGRESSED"
+    assert (ttft["ratio"] < 0.8, ttft["verdict"]) == (True, None), "it felt faster; that is shown, not judged"
+    assert [one["metric"] for one in told["noise"]] == ["tpot_p50"]
+    shown = nilo(env, "runs", "show", told["group"])
+    assert shown.stdout.startswith("REGRESSED: TPOT p50 +"), "the archive tells it as it was told"
+    roles = [run["role"] for run in json.loads(nilo(env, "runs", "show", told["group"], "--json").stdout)["runs"]]
+    assert "".join(roles).startswith("abba")
+
+
+def repeated(env: Env, target: str, version: str) -> dict[str, Any]:
+    """Three runs of one service in a group, all admissible where the machine lets them."""
+    words = ("--repeat", "3", "--service", "chat", "--service-version", version, "--json", "-q")
+    for _ in range(3):
+        group: dict[str, Any] = json.loads(nilo(env, "measure", target, *LOAD, *words, timeout=60).stdout)
+        if all(run["verdict"] != "inadmissible" for run in group["runs"]):
+            break
+    return group
+
+
+def test_a_gate_catches_it_and_tells_the_pipeline(env: Env, before: Mock, after: Mock, tmp_path: Path) -> None:
+    was, now = repeated(env, before.url, "1"), repeated(env, after.url, "2")
+    junit = tmp_path / "gate.xml"
+    options = ("--baseline", was["group"], "--metrics", "tpot_p50=5%", "--junit", str(junit))
+    gate = nilo(env, "gate", now["group"], *options)
+    assert gate.returncode == 1, gate.stderr
+    assert gate.stdout.startswith("REGRESSED: TPOT p50 +")
+    (suite,) = ElementTree.parse(junit).getroot()
+    assert (suite.get("tests"), suite.get("failures")) == ("1", "1")
+
+    refused = nilo(env, "compare", was["group"], now["group"])
+    assert refused.returncode == 4
+    assert "service_version: 1 | 2 (conditions_differ)" in refused.stderr
+
+    one = now["runs"][0]["run"]
+    whole = nilo(env, "compare", was["group"], one, "--change", "service-version", "--json")
+    assert len(json.loads(whole.stdout)["runs"]["b"]) == 3, "a run stands for its repeats"
+    assert json.loads(whole.stdout)["condition_differences"][0]["field"] == "service_version"
+
+
+def test_one_run_a_side_is_no_verdict(env: Env, before: Mock) -> None:
+    for _ in range(3):
+        runs = [json.loads(nilo(env, "measure", before.url, *LOAD, "--json", "-q").stdout)["run"] for _ in range(2)]
+        done = nilo(env, "compare", *runs, "--json")
+        if done.returncode != 4:
+            break
+    assert done.returncode == 5, done.stderr
+    told = json.loads(done.stdout)
+    assert (told["verdict"], told["more_runs_needed"]) == ("UNDECIDED", 2)
+    assert {one["ci"] for one in told["metrics"] if one["ratio"]} == {None}
+
+
+def test_unlike_load_is_refused_after_one_pair(env: Env, before: Mock, tmp_path: Path) -> None:
+    other = tmp_path / "b.toml"
+    other.write_text(f'target = "{before.url}"\nstream = false\n')
+    for _ in range(3):
+        done = nilo(env, "verify", before.url, str(other), *LOAD, "--no-archive", timeout=60)
+        if "conditions_differ" in done.stderr:
+            break
+    assert done.returncode == 4
+    assert "stream: True | False (conditions_differ)" in done.stderr
+
+
+REFUSED = {
+    ("compare", "nope", "latest"): "run_unknown",
+    ("compare", "latest", "latest"): "same_runs",
+    ("compare", "latest", "latest", "--metrics", "speed"): "family_invalid",
+    ("gate", "latest", "--baseline", "none"): "run_unknown",
+    ("gate", "latest", "--baseline", "latest", "--junit", "/nowhere/x.xml"): "file_unwritable",
+    ("verify", "nowhere", "http://127.0.0.1:1"): "target_unknown",
+}
+
+
+def test_what_cannot_be_compared_is_one_line(env: Env, before: Mock) -> None:
+    nilo(env, "measure", before.url, *LOAD, "-q")
+    for words, slug in REFUSED.items():
+        done = nilo(env, *words)
+        assert (done.returncode, f"({slug})" in done.stderr) == (2, True), done.stderr
+        assert len(done.stderr.strip().splitlines()) == 1
