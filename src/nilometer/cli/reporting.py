@@ -4,25 +4,28 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
 from typing import IO, NamedTuple
 
 from nilometer import __version__
 from nilometer.archive.protocol import Archive
-from nilometer.core.errors import SpecError
+from nilometer.compare.family import TABLE
+from nilometer.core.errors import ConditionError, SpecError
 from nilometer.core.finding import Finding
 from nilometer.core.group import Group
 from nilometer.core.record import Record
 from nilometer.core.run import Run
 from nilometer.experiment.sweep import one_a_level
-from nilometer.report import charts, csv_rows, markdown, parquet
+from nilometer.report import charts, csv_rows, parquet
 from nilometer.report.document import Document
 from nilometer.report.gather import SLOWEST, gather
 from nilometer.report.html_page import page
+from nilometer.report.markdown import markdown
 from nilometer.report.whole import Shown, report_document
 from nilometer.text.i18n import LANGUAGES, Catalogue
 
+from .comparing import Compared, compared, side_of
 from .group_screens import group_documents, group_findings
 from .machine import group_object, head, run_object
 from .session import indented, writing
@@ -46,10 +49,11 @@ class Asked(NamedTuple):
 
 
 class Chosen(NamedTuple):
-    """The runs of a report; `group` where it is of one group and nothing else."""
+    """The runs of a report; `group` where it is of one group and nothing else, `compared` where it is of two sides."""
 
     runs: list[Run]
     group: Group | None = None
+    compared: Compared | None = None
 
     @property
     def findings(self) -> list[Finding]:
@@ -73,7 +77,10 @@ def asked(form: str | None, output: str | None, *, records: bool, force: bool, j
 
 
 def choose(archive: Archive, refs: Sequence[str]) -> Chosen:
-    """The runs that the words of the command line mean, each once, in their order; a group is its runs."""
+    """The runs that the words of the command line mean, each once, in their order; a group is its runs.
+
+    Two words are two sides, held against each other where their runs and conditions allow it.
+    """
     found = [archive.resolve_either(ref) for ref in refs]
     if len(found) == 1 and found[0].kind == "group":
         group = archive.get_group(found[0].id)
@@ -82,7 +89,16 @@ def choose(archive: Archive, refs: Sequence[str]) -> Chosen:
     for one in found:
         several = [archive.get(one.id)] if one.kind == "run" else _of_group(archive, archive.get_group(one.id))
         runs |= {run.id: run for run in several}
-    return Chosen(list(runs.values()))
+    return Chosen(list(runs.values()), compared=_compared(archive, refs, runs) if len(refs) == 2 else None)
+
+
+def _compared(archive: Archive, refs: Sequence[str], runs: Collection[str]) -> Compared | None:
+    """The comparison of two sides; None where they are none, are not alike enough, or hold more runs than are shown."""
+    try:
+        found = compared((side_of(archive, refs[0]), side_of(archive, refs[1])), TABLE, (), archive)
+    except (SpecError, ConditionError):
+        return None
+    return found if {*found.comparison.runs_a, *found.comparison.runs_b} <= set(runs) else None
 
 
 def _of_group(archive: Archive, group: Group) -> list[Run]:
@@ -202,11 +218,14 @@ def _with_records(archive: Archive, chosen: Chosen) -> Iterator[tuple[Run, Itera
 def _shown(archive: Archive, chosen: Chosen) -> Shown:
     slowest = max(SLOWEST // len(chosen.runs), 10)
     seen = [gather(run, archive.records(run.id), slowest) for run in chosen.runs]
-    return Shown(chosen.runs, seen, charts.draw(chosen.runs, seen))
+    drawn = charts.draw(chosen.runs, seen)
+    return Shown(chosen.runs, seen, drawn, None if chosen.compared is None else chosen.compared.comparison.metrics)
 
 
 def _document(shown: Shown, chosen: Chosen, words: Catalogue) -> Document:
-    """A group begins with its own screen, where that is one screen and not one for each run."""
+    """A group begins with its own screen, where that is one screen and not one for each run; two sides with theirs."""
+    if chosen.compared is not None and len(chosen.runs) > 2:
+        return report_document(shown, words, chosen.compared.document(words))
     screens = []
     if chosen.group is not None:
         screens = group_documents(chosen.group, chosen.runs, chosen.findings, words)
@@ -222,7 +241,7 @@ def _html(archive: Archive, chosen: Chosen, lang: str) -> str:
 
 
 def _markdown(archive: Archive, chosen: Chosen, lang: str) -> str:
-    return markdown.render(_document(_shown(archive, chosen), chosen, Catalogue(lang)))
+    return markdown(_document(_shown(archive, chosen), chosen, Catalogue(lang)))
 
 
 def _machine(chosen: Chosen) -> dict[str, object]:

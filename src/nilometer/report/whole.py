@@ -9,12 +9,12 @@ from collections.abc import Iterator, Sequence
 from string import ascii_uppercase
 from typing import NamedTuple
 
+from nilometer.compare.verdict import MetricVerdict
 from nilometer.core.run import Run
 from nilometer.text.i18n import Catalogue
 from nilometer.text.load import rate_unit
 
 from . import beside, condition, definitions, facts, failed, notes, scenarios, table
-from .beside import Difference
 from .charts import Drawn
 from .document import Block, Document, Facts, Foot, Heading, Lead, Notes, Table, Text
 from .gather import Gathered
@@ -22,6 +22,7 @@ from .lead import run_lead
 from .notes import level, short
 from .pictures import Pictures
 from .waterfall import waterfall
+from .within import intervals
 
 _MOST_FAILURES = 50
 MOST_WITH_BARS = 4
@@ -34,7 +35,7 @@ class Shown(NamedTuple):
     runs: Sequence[Run]
     seen: Sequence[Gathered]
     drawn: Drawn
-    differences: Sequence[Difference] | None = None
+    differences: Sequence[MetricVerdict] | None = None
 
 
 def report_document(shown: Shown, words: Catalogue, group: Document | None = None) -> Document:
@@ -79,7 +80,7 @@ def _of_runs(shown: Shown, names: Sequence[str], words: Catalogue) -> Iterator[B
     for name, (lead, _) in zip(names, leads, strict=True):
         yield Lead(text=words.say("screen.chart.of_run", title=name, run=lead.text), tone=lead.tone)
     yield Heading(text=words.say("screen.report.beside"))
-    yield beside.table(shown.runs, names, words, shown.differences)
+    yield _beside(shown, names, words)
     found = [
         notes.blocks([run], words, told=told, archived=True, most=len(run.findings))
         for run, (_, told) in zip(shown.runs, leads, strict=True)
@@ -98,7 +99,12 @@ def _of_group(shown: Shown, names: Sequence[str], group: Document, words: Catalo
         yield from found
     if len(shown.runs) > 1:
         yield Heading(text=words.say("screen.report.beside"))
-        yield beside.table(shown.runs, names, words, shown.differences)
+        yield _beside(shown, names, words)
+
+
+def _beside(shown: Shown, names: Sequence[str], words: Catalogue) -> Table:
+    within = [intervals(run, seen.table) for run, seen in zip(shown.runs, shown.seen, strict=True)]
+    return beside.table(shown.runs, names, words, within, shown.differences)
 
 
 def _findings(runs: Sequence[Run], told: set[str], words: Catalogue) -> Iterator[Block]:

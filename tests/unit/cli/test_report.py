@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +91,22 @@ def test_a_group_is_a_report_of_its_runs(folder: Path) -> None:
     repeats = machine("r3pt", "--format", "markdown")
     told_of = (folder / repeats["file"]).read_text("utf-8")
     assert told_of.startswith("# 2 load tests side by side")
+
+
+def test_two_groups_of_repeats_are_held_against_each_other(folder: Path) -> None:
+    with SqliteArchive(folder / "data" / "archive.sqlite") as archive:
+        for side, slower in (("aside", 1.0), ("bside", 1.5)):
+            archive.put_group(Group(id=f"{side}aaaaaaa", type="repeat", started_wall_ns=3))
+            for n in range(3):
+                records, borders = steady(80, seed=n, slower=slower)
+                run = run_of(records, borders, id=f"{side}{n}aaaaaa", group=f"{side}aaaaaaa", order=n)
+                archive.put(run, records)
+    told = nilo_report("asidea", "bsidea", "--format", "markdown", "-o", "-").stdout
+    assert re.search(r"^\*\*REGRESSED: TTFT p95 \+", told, re.MULTILINE)
+    assert "3 runs of A, 3 of B" in told
+    alone = nilo_report("aside0", "bside0", "--format", "markdown", "-o", "-").stdout
+    assert alone.startswith("# 2 load tests side by side")
+    assert "REGRESSED" not in alone
 
 
 @pytest.mark.parametrize(

@@ -32,13 +32,15 @@ def run_of(records: Sequence[Record], borders: Phases, asked: Spec | None = None
     return make_run(**(whole | {"summary": summary(records, borders, made)} | fields))
 
 
-def steady(n: int = 200, seed: int = 1, failures: int = 4, length_s: float = 40.0) -> tuple[list[Record], Phases]:
+def steady(
+    n: int = 200, seed: int = 1, failures: int = 4, length_s: float = 40.0, slower: float = 1.0
+) -> tuple[list[Record], Phases]:
     """`n` answered requests over warm-up (10 s), window and drain, some that failed, prompts of many lengths."""
     draw = Random(seed)
     records = []
     for i in range(n):
         sent = 0.1 + i * (length_s - 1) / n
-        first = sent + draw.lognormvariate(-1.6, 0.5)
+        first = sent + draw.lognormvariate(-1.6, 0.5) * slower
         tokens = [first + 0.02 * k * draw.uniform(0.8, 1.2) for k in range(draw.randrange(2, 12))]
         tokens.sort()
         prompt = draw.randrange(40, 900)

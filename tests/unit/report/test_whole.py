@@ -110,7 +110,7 @@ def test_two_runs_stand_side_by_side_with_their_differences() -> None:
     assert [column.title for column in table.columns[2:]] == [
         "A k3v9c2",
         "B w3ye7u",
-        "difference",
+        "change",
         "95 % interval",
         "verdict",
     ]
