@@ -41,9 +41,9 @@ def steady(
     for i in range(n):
         sent = 0.1 + i * (length_s - 1) / n
         first = sent + draw.lognormvariate(-1.6, 0.5) * slower
-        tokens = [first + 0.02 * k * draw.uniform(0.8, 1.2) for k in range(draw.randrange(2, 12))]
+        tokens = [first + 0.02 * k * draw.uniform(0.8, 1.2) for k in range(2 + i % 10)]
         tokens.sort()
-        prompt = draw.randrange(40, 900)
+        prompt = 40 + 37 * i % 860
         records.append(answered(sent, tokens, prompt_tokens=prompt, connect_ns=400_000 if i % 3 == 0 else None, seq=i))
     for i in range(failures):
         at_s = 12.0 + i
