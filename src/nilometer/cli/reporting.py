@@ -54,6 +54,8 @@ class Chosen(NamedTuple):
     runs: list[Run]
     group: Group | None = None
     compared: Compared | None = None
+    of_first: frozenset[str] = frozenset()
+    """Ids of the runs that the first word means."""
 
     @property
     def findings(self) -> list[Finding]:
@@ -85,11 +87,12 @@ def choose(archive: Archive, refs: Sequence[str]) -> Chosen:
     if len(found) == 1 and found[0].kind == "group":
         group = archive.get_group(found[0].id)
         return Chosen(_of_group(archive, group), group)
-    runs: dict[str, Run] = {}
-    for one in found:
-        several = [archive.get(one.id)] if one.kind == "run" else _of_group(archive, archive.get_group(one.id))
-        runs |= {run.id: run for run in several}
-    return Chosen(list(runs.values()), compared=_compared(archive, refs, runs) if len(refs) == 2 else None)
+    several = [
+        [archive.get(one.id)] if one.kind == "run" else _of_group(archive, archive.get_group(one.id)) for one in found
+    ]
+    runs = {run.id: run for some in several for run in some}
+    sides = _compared(archive, refs, runs) if len(refs) == 2 else None
+    return Chosen(list(runs.values()), compared=sides, of_first=frozenset(run.id for run in several[0]))
 
 
 def _compared(archive: Archive, refs: Sequence[str], runs: Collection[str]) -> Compared | None:
@@ -218,8 +221,17 @@ def _with_records(archive: Archive, chosen: Chosen) -> Iterator[tuple[Run, Itera
 def _shown(archive: Archive, chosen: Chosen) -> Shown:
     slowest = max(SLOWEST // len(chosen.runs), 10)
     seen = [gather(run, archive.records(run.id), slowest) for run in chosen.runs]
-    drawn = charts.draw(chosen.runs, seen)
-    return Shown(chosen.runs, seen, drawn, None if chosen.compared is None else chosen.compared.comparison.metrics)
+    told = None if chosen.compared is None else chosen.compared.comparison.metrics
+    return Shown(chosen.runs, seen, charts.draw(chosen.runs, seen), told, _sides(chosen))
+
+
+def _sides(chosen: Chosen) -> dict[str, str]:
+    """Which side each run was on, of a verify or of two sides with more runs than one."""
+    if chosen.group is not None and chosen.group.type == "verify":
+        return {run.id: (run.role or "").upper() for run in chosen.runs}
+    if chosen.compared is None or len(chosen.runs) <= 2:
+        return {}
+    return {run.id: "A" if run.id in chosen.of_first else "B" for run in chosen.runs}
 
 
 def _document(shown: Shown, chosen: Chosen, words: Catalogue) -> Document:

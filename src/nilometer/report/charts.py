@@ -107,7 +107,7 @@ def draw(runs: Sequence[Run], seen: Sequence[Gathered]) -> Drawn:
         "length": [by_length(run, table, ttft, most // 2) for run, table in pairs],
     }
     plots = {f"{kind}-{i}": plot for kind, of_runs in kinds.items() for i, plot in enumerate(alike(of_runs))}
-    plots |= {f"spread_{name}": spread(pairs, name, scales[name]) for name in ("ttft", "tpot")}
+    plots |= {f"spread_{name}": spread(pairs, name, scales[name]) for name in scales}
     return Drawn({name: plot for name, plot in plots.items() if plot is not None}, scales)
 
 

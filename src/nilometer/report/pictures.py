@@ -44,7 +44,8 @@ class Pictures:
         yield Charts(rows=[self._latency(i, "e2e") for i in range(len(self._runs))])
         yield from self._seconds()
         yield Charts(rows=[self._by_length(i) for i in range(len(self._runs))])
-        yield Charts(rows=[self._spread("ttft"), self._spread("tpot")])
+        whole = "spread_ttft" not in self._drawn.plots
+        yield Charts(rows=[self._spread(name) for name in (("e2e",) if whole else ("ttft", "tpot"))])
 
     def _with_records(self) -> bool:
         return any(len(one.table.outcome) for one in self._seen)

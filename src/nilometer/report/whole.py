@@ -5,7 +5,7 @@ What a screen leaves to the reader stands here: charts, slowest and failed reque
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from string import ascii_uppercase
 from typing import NamedTuple
 
@@ -18,6 +18,7 @@ from . import beside, condition, definitions, facts, failed, notes, scenarios, t
 from .charts import Drawn
 from .document import Block, Document, Facts, Foot, Heading, Lead, Notes, Table, Text
 from .gather import Gathered
+from .lab import side_of
 from .lead import run_lead
 from .notes import level, short
 from .pictures import Pictures
@@ -36,11 +37,13 @@ class Shown(NamedTuple):
     seen: Sequence[Gathered]
     drawn: Drawn
     differences: Sequence[MetricVerdict] | None = None
+    sides: Mapping[str, str] = {}
+    """Id of a run -> A or B, where the runs are those of two sides."""
 
 
 def report_document(shown: Shown, words: Catalogue, group: Document | None = None) -> Document:
     """One run, or several beside each other; `group` is the screen of the group that they are, which stands first."""
-    names = _names(shown.runs, words)
+    names = _names(shown, words)
     if group is not None:
         head = _of_group(shown, names, group, words)
     elif len(shown.runs) == 1:
@@ -160,11 +163,16 @@ def _foot(runs: Sequence[Run], group: Document | None, words: Catalogue) -> Foot
     return Foot(text=words.say("screen.foot.run", run=told), lead=words.say("screen.foot.next"), commands=commands)
 
 
-def _names(runs: Sequence[Run], words: Catalogue) -> list[str]:
-    """What tells the runs apart: their loads where these differ, else A, B, C with their ids."""
-    levels = [level(run) for run in runs]
-    if len(runs) > 1 and len({run.group for run in runs} - {None}) == 1 and len(set(levels)) == len(levels):
-        return [f"{name} {_load_unit(run, words)}" for run, name in zip(runs, levels, strict=True)]
+def _names(shown: Shown, words: Catalogue) -> list[str]:
+    """What tells the runs apart: their sides, or their loads where these differ; else A, B, C with their ids."""
+    runs, levels = shown.runs, [level(run) for run in shown.runs]
+    if shown.sides:
+        return [f"{shown.sides[run.id]} {short(run)}" for run in runs]
+    if len(runs) > 1 and len({run.group for run in runs} - {None}) == 1:
+        if all("/" in (run.role or "") for run in runs):
+            return [side_of(run, words) for run in runs]
+        if len(set(levels)) == len(levels):
+            return [f"{name} {_load_unit(run, words)}" for run, name in zip(runs, levels, strict=True)]
     return [f"{_letter(i)} {short(run)}" for i, run in enumerate(runs)]
 
 

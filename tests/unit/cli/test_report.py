@@ -104,6 +104,7 @@ def test_two_groups_of_repeats_are_held_against_each_other(folder: Path) -> None
     told = nilo_report("asidea", "bsidea", "--format", "markdown", "-o", "-").stdout
     assert re.search(r"^\*\*REGRESSED: TTFT p95 \+", told, re.MULTILINE)
     assert "3 runs of A, 3 of B" in told
+    assert "| A aside0 | A aside1 | A aside2 | B bside0 | B bside1 | B bside2 |" in told
     alone = nilo_report("aside0", "bside0", "--format", "markdown", "-o", "-").stdout
     assert alone.startswith("# 2 load tests side by side")
     assert "REGRESSED" not in alone

@@ -78,6 +78,7 @@ def test_nothing_to_draw_is_none() -> None:
     assert charts.latency(run, table, "ttft", MS) is None
     assert charts.by_length(run, table, MS) is None
     assert charts.spread([(run, table)], "tpot", MS) is None
+    assert "spread_e2e" in charts.draw([run], [seen(records, run)]).plots
     empty = run_of([], phases(10, 30, 40))
     nothing = charts.draw([empty], [seen([], empty)])
     assert set(nothing.plots) == {"in_flight-0", "tokens-0"}

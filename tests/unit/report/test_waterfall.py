@@ -51,7 +51,7 @@ def test_bars_are_shares_of_the_longest() -> None:
     assert [key.look for key in fall.keys] == ["first", "whole", "decode", "rest"]
     assert fall.scale == "4.00 s"
     assert [row[0].mark for row in fall.table.rows] == ["", "!"]
-    assert fall.table.legend == ["! failed"]
+    assert fall.table.legend == ["! failed or cut"]
     assert [cell.text for cell in fall.table.rows[0]] == ["2.0", "100", "2", "1.00", "2,000.0", "4.00"]
     assert [cell.text for cell in fall.table.rows[1]] == ["3.0", "-", "-", "-", "-", "1.00"]
 

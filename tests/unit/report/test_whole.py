@@ -81,7 +81,8 @@ def test_whole_answers_say_why_there_is_no_first_token() -> None:
     captions = {chart.plot or chart.title: chart.caption for block in of(document, Charts) for chart in block.rows}
     assert captions["Time to first token (TTFT) over the run"] == EN.say("screen.chart.no_ttft")
     assert captions["TTFT against the length of the prompt"] == EN.say("screen.chart.one_length")
-    assert captions["Distribution: time per output token (TPOT)"] == EN.say("screen.chart.no_such")
+    assert not [name for name in captions if "TPOT" in name]
+    assert captions["spread_e2e"] == EN.say("screen.chart.spread.caption")
     assert "10 requests" in captions["e2e-0"]
 
 
@@ -136,6 +137,22 @@ def test_a_group_begins_with_its_own_screen_and_names_its_runs_by_their_load() -
     assert headings(document)[:4] == ["Figures", "Side by side", "Charts", "The slowest requests, step by step"]
     assert headings(document, 3)[:2] == ["1 in flight", "4 in flight"]
     assert of(document, Foot) == [block for block in screen.blocks if isinstance(block, Foot)]
+
+
+def test_runs_are_named_by_their_sides_where_they_have_some() -> None:
+    records, borders = steady(60)
+    ids = [f"aaaaaaaaaa{i:02}" for i in range(4)]
+    of_runs = shown(*((run_of(records, borders, id=name, group="g2xw"), records) for name in ids))
+    document = report_document(of_runs._replace(sides=dict(zip(ids, "ABBA", strict=True))), EN)
+    assert [column.title[0] for column in of(document, Table)[0].columns[2:]] == list("ABBA")
+    lesson = shown(
+        *(
+            (run_of(records, borders, id=name, group="g2xw", role=f"length-mix/{side}"), records)
+            for name, side in zip(ids, ("short", "mix"), strict=False)
+        )
+    )
+    table = of(report_document(lesson, EN), Table)[0]
+    assert [column.title for column in table.columns[2:4]] == [EN.say("screen.lab.short"), EN.say("screen.lab.mix")]
 
 
 def test_of_many_runs_the_slowest_requests_are_left_out() -> None:
