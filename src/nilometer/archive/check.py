@@ -6,8 +6,8 @@ import sqlite3
 from pathlib import Path
 
 from nilometer.core.errors import ArchiveError
+from nilometer.metrics.figures import Figure, figures
 
-from .figures import Figure, figures
 from .protocol import Checked
 from .reading import read_records, read_run
 

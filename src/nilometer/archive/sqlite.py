@@ -18,12 +18,12 @@ from nilometer.core.errors import ArchiveError, SpecError
 from nilometer.core.group import Group
 from nilometer.core.record import Record
 from nilometer.core.run import Run
+from nilometer.metrics.figures import figures
 
 from . import codec, listing, refs, rows, segments
 from .check import check
 from .columns import TooLargeError
 from .faults import mapped
-from .figures import figures
 from .migrate import bring_up
 from .protocol import Checked, Ref, RunRow
 from .reading import read_records, read_run
