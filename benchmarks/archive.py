@@ -24,7 +24,6 @@ from tests.contract.cluster import serving
 
 from nilometer.archive import rows
 from nilometer.archive.database import Database, Values, insert
-from nilometer.archive.figures import Figure, figures
 from nilometer.archive.postgres import Postgres
 from nilometer.archive.protocol import Archive, Filter
 from nilometer.archive.sqlite import Sqlite
@@ -32,6 +31,7 @@ from nilometer.archive.store import open_archive
 from nilometer.archive.stored import StoredArchive
 from nilometer.core.run import Run, new_id
 from nilometer.core.spec import Labels
+from nilometer.metrics.figures import Figure, figures
 
 from . import rig
 from .result import Row, exact, judged, shown

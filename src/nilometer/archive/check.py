@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from nilometer.core.errors import ArchiveError, SpecError
+from nilometer.metrics.figures import Figure, figures
 
 from .database import Database
-from .figures import Figure, figures
 from .protocol import Checked
 from .reading import read_records, read_run
 

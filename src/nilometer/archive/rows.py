@@ -14,6 +14,7 @@ from nilometer.core.finding import Finding
 from nilometer.core.run import FORMAT, Health, Phases, Run
 from nilometer.core.spec import Spec
 from nilometer.core.summary import Summary
+from nilometer.metrics.figures import Figure
 
 from .database import Database, insert
 
@@ -70,6 +71,7 @@ PUT_GROUP = insert(
 )
 NEW_GROUP = insert("run_group", GROUP, "ON CONFLICT (id) DO NOTHING")
 _FILL = f"UPDATE run SET {', '.join(f'{name} = ?' for name in SEARCHED)} WHERE id = ?"
+FIGURES = insert("summary_value", ("run", *Figure._fields))
 HEALTH_COLUMNS = ("at", "wall_offset", "lag_max", "in_flight", "cpu")
 
 

@@ -16,13 +16,13 @@ from nilometer.core.errors import ArchiveError, SpecError
 from nilometer.core.group import Group
 from nilometer.core.record import Record
 from nilometer.core.run import Run
+from nilometer.metrics.figures import figures
 
 from . import codec, listing, refs, remarks, retention, rows, segments
 from .check import check
 from .columns import TooLargeError
 from .database import Database, UnstorableError
 from .faults import mapped_files
-from .figures import FIGURES, figures
 from .migrate import known_version
 from .protocol import ALL, Checked, Filter, Lot, Note, Place, Point, Ref, Remarks, RunRow
 from .reading import read_records, read_run
@@ -61,7 +61,7 @@ class StoredArchive:
             with self._writing(), _storable(run.id):
                 if not self.db.execute(rows.INSERT, rows.values(row | {"records": spool.records})):
                     raise ArchiveError("run_exists", run=run.id, path=self.place)
-                self.db.execute_many(FIGURES, [(run.id, *figure) for figure in figures(sealed.summary)])
+                self.db.execute_many(rows.FIGURES, [(run.id, *figure) for figure in figures(sealed.summary)])
                 segments.write_series(self.db, run.id, rows.health_columns(sealed.health))
                 segments.write_records(self.db, run.id, spool)
 
@@ -175,7 +175,7 @@ class StoredArchive:
             if not self.db.execute(rows.RESUMMARISE, [row[name] for name in (*rows.CONCLUDED, "id", "definitions")]):
                 return False
             self.db.execute("DELETE FROM summary_value WHERE run = ?", (run.id,))
-            self.db.execute_many(FIGURES, [(run.id, *figure) for figure in figures(run.summary)])
+            self.db.execute_many(rows.FIGURES, [(run.id, *figure) for figure in figures(run.summary)])
             return True
 
     def lots(

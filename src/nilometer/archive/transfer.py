@@ -13,7 +13,6 @@ from nilometer.core.errors import ArchiveError
 from . import remarks, rows
 from .columns import DamagedError
 from .database import Database
-from .figures import FIGURES
 from .migrate import known_version
 from .protocol import Ref
 from .reading import whole
@@ -59,7 +58,7 @@ def run(source: Database, target: Database, run_id: str, *, tags: bool = True) -
             row = rows.select(source, run_id)
             new = bool(target.execute(rows.INSERT, rows.values(row)))
             if new:
-                target.execute_many(FIGURES, source.rows(_FIGURES, (run_id,)))
+                target.execute_many(rows.FIGURES, source.rows(_FIGURES, (run_id,)))
                 target.execute_many(SERIES, source.rows(_TELEMETRY, (run_id,)))
                 _copy_records(source, target, run_id, row["records"])
         return Moved(of, new, taken=_copy_remarks(source, target, of, tags=tags))

@@ -27,6 +27,7 @@ COMMANDS = {
     "workload": "Data sets, traces and logs: inspect, sample, make.",
     "lab": "A lesson of the handbook on the embedded engine, both sides shown.",
     "runs": "The performance archive: list, show, tag, prune, export, import, copy, check.",
+    "report": "One self-contained HTML file of runs; also Markdown, CSV, JSON, Parquet.",
     "engine": "Engines nilometer can launch: list, prepare, start, show.",
     "doctor": "Can this machine measure, does the target answer.",
     "mock": "A server with scripted timing and faults that logs the truth.",

@@ -9,13 +9,14 @@ from nilometer.archive.protocol import Checked, Remarks, RunRow
 from nilometer.core.errors import NiloError
 from nilometer.core.run import Run
 from nilometer.experiment.recover import Unfiled
+from nilometer.report import failed
 from nilometer.report.document import Block, Cell, Column, Document, Fact, Facts, Foot, Lead, Table
+from nilometer.report.failures import Failures
 from nilometer.report.findings import cause, step
 from nilometer.text import units
 from nilometer.text.i18n import Catalogue
 from nilometer.text.width import columns
 
-from .failures import Failure, Failures
 from .machine import head, rfc3339
 from .session import error_line
 
@@ -197,27 +198,9 @@ def failure_document(run: Run, failures: Failures, words: Catalogue) -> Document
     if not failures.kinds:
         return _lines(words, [words.say("screen.runs.no_failures", run=run.id)])
     told = words.say("screen.runs.failures", run=run.id, failed=failures.failed, records=failures.records)
-    more = len(failures.kinds) - _FAILURE_ROWS
-    legend = [words.say("screen.runs.failure_more", n=more)] if more > 0 else []
-    heads = [
-        Column("n", "right"),
-        Column(words.say("screen.runs.failure_at"), "left", words.say("screen.runs.failure_from")),
-        Column(words.say("screen.runs.failure_kind"), "left"),
-        Column(words.say("screen.runs.failure_detail"), "left"),
-    ]
-    table = _fitted(heads, [_failure_row(failure) for failure in failures.kinds[:_FAILURE_ROWS]], legend)
+    whole = failed.table(failures, words, _FAILURE_ROWS)
+    table = _fitted(whole.columns, whole.rows, whole.legend)
     return Document(lang=words.lang, blocks=[Lead(text=told, tone="trouble"), table])
-
-
-def _failure_row(failure: Failure) -> list[Cell]:
-    first, last = units.fixed(failure.first_s, 1), units.fixed(failure.last_s, 1)
-    detail = " ".join(part for part in (str(failure.status or ""), " ".join((failure.detail or "").split())) if part)
-    return [
-        Cell(units.count(failure.n)),
-        Cell(first if first == last else f"{first}..{last}"),
-        Cell(failure.error or failure.outcome),
-        Cell(detail),
-    ]
 
 
 def removed_document(rows: Iterable[RunRow], words: Catalogue) -> Document:

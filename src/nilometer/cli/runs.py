@@ -127,8 +127,8 @@ def _show_group(session: Session, group: Group, runs: list[Run], remarks: Remark
 
 def _show_errors(session: Session, ref: str) -> None:
     from nilometer.archive.store import open_archive
+    from nilometer.report.failures import gather
 
-    from .failures import gather
     from .machine import run_object
     from .run_screens import failure_document
 

@@ -40,10 +40,10 @@ class Session:
         """
         try:
             if self.json_file:
-                write_result(self.json_file, _indented(machine) + "\n")
+                write_result(self.json_file, indented(machine) + "\n")
         finally:
             try:
-                click.echo(_indented(machine) if self.json else human())
+                click.echo(indented(machine) if self.json else human())
             except NiloError as fault:
                 if fault.slug != "output_failed" or not archived:
                     raise
@@ -75,7 +75,8 @@ class Session:
         click.echo(self.mask(error_line(self.words, error)), err=True)
 
 
-def _indented(machine: object) -> str:
+def indented(machine: object) -> str:
+    """The machine form as it is printed."""
     import msgspec
 
     return msgspec.json.format(msgspec.json.encode(machine), indent=2).decode()

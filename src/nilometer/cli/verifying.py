@@ -49,7 +49,7 @@ def run_verify(a: str, b: str, session: Session, given: dict[str, Any]) -> int:
             sides,
             Plan(given["pairs"], given["budget"]),
             group,
-            decided=lambda pairs: _decided(pairs, rule, declared, session),
+            decided=lambda pairs: alike(pairs, declared) and decided(pairs, rule, session),
             runs=archive,
             watch=stack.enter_context(Progress(session.words, quiet=session.quiet)),
             stop=stop,
@@ -71,13 +71,17 @@ def _declared(sides: Mapping[Role, Side], changes: Sequence[str]) -> set[str]:
     return said if sides["a"].spec.target == sides["b"].spec.target else said | set(_OF_TARGETS)
 
 
-def _decided(pairs: Sequence[Pair], rule: Rule, declared: Collection[str], session: Session) -> bool:
-    """Looks after each pair, and says what it sees. Slug `conditions_differ`."""
+def alike(pairs: Sequence[Pair], declared: Collection[str]) -> bool:
+    """Always: what is not alike and not declared is refused, slug `conditions_differ`."""
     require_alike(differences([pair.a for pair in pairs], [pair.b for pair in pairs]), declared)
+    return True
+
+
+def decided(pairs: Sequence[Pair], rule: Rule, session: Session) -> bool:
+    """Looks after each pair, and says what it sees."""
     comparison = judged(pairs, rule)
-    session.progress(
-        "verify.so_far", n=len(pairs), verdict=session.words.say(f"screen.comparison.{comparison.verdict}")
-    )
+    verdict = session.words.say(f"screen.comparison.{comparison.verdict}")
+    session.progress("verify.so_far", n=len(pairs), verdict=verdict)
     return comparison.verdict != "UNDECIDED"
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from nilometer.core.run import Run
 
 from .family import Judged
-from .statistics import POWER, unfit
+from .statistics import LEAST_RUNS, POWER, unfit
 from .student import beyond
 
 
@@ -31,6 +31,15 @@ def smallest_change(spread: float, pairs: int, log_margin: float, alpha: float =
         return None
     error = spread * math.sqrt(2 / pairs)
     return log_margin + (beyond(alpha, pairs - 1) + beyond(1 - POWER, pairs - 1)) * error
+
+
+def pairs_for(spread: float, log_change: float, log_margin: float, alpha: float = 0.05, most: int = 100) -> int | None:
+    """The fewest pairs, at least LEAST_RUNS, by which such a change is shown to be beyond the margin in POWER of all
+    cases; None where `most` do not suffice."""
+    for pairs in range(LEAST_RUNS, most + 1):
+        if (smallest_change(spread, pairs, log_margin, alpha) or math.inf) <= log_change:
+            return pairs
+    return None
 
 
 def drift(logs: Sequence[float], sides: Sequence[str]) -> float | None:

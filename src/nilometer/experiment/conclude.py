@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 
+from nilometer.compare.condition import condition_hash
 from nilometer.core.clock import NS_PER_S
 from nilometer.core.run import Damage, Draw, Health, Phases, Run
 from nilometer.core.spec import Load, Spec, from_tree
@@ -56,7 +57,7 @@ def conclude(
     )
     known = {finding.slug for finding in judged}
     client = read_client(health.event_loop, header.workers)
-    return Run(
+    run = Run(
         id=header.run,
         spec=spec,
         environment=msgspec.structs.replace(header.environment, client=client),
@@ -72,6 +73,7 @@ def conclude(
         order=header.order,
         parent=header.parent,
     )
+    return msgspec.structs.replace(run, condition_hash=condition_hash(run))
 
 
 def spike_of(load: Load) -> Spike | None:

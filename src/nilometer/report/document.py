@@ -1,7 +1,7 @@
 """What is to be shown, free of any medium: blocks of finished words, in the order they are read.
 
-A Document is made by `build` and shown by `terminal` (later Markdown, HTML, the web page). Nothing here chooses a word,
-measures a width or knows a colour.
+A Document is made by `build`, `sweep`, `lab` or `whole` and shown by `terminal`, `markdown` or `html_page`. Nothing
+here chooses a word, measures a width or knows a colour.
 """
 
 from __future__ import annotations
@@ -99,7 +99,74 @@ class Foot(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     commands: list[str] = []
 
 
-Block = Lead | Table | Facts | Bars | Notes | Foot
+class Heading(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """What the blocks up to the next one are about: the whole (level 1), a part of it (2), a part of that (3)."""
+
+    text: str
+    level: Literal[1, 2, 3] = 2
+
+
+class Text(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """A sentence or a few."""
+
+    text: str
+
+
+class Key(msgspec.Struct, frozen=True):
+    """What a mark of a chart means; `look` is how `charts` calls it."""
+
+    look: str
+    name: str
+
+
+class Axis(msgspec.Struct, frozen=True):
+    """What one axis shows, and in which unit where it has one."""
+
+    what: str
+    unit: str = ""
+
+
+class Chart(msgspec.Struct, frozen=True, kw_only=True):
+    """The words of one picture. `plot` names its numbers, None where there are none and `caption` says why.
+
+    `table` says in figures what the picture shows, for those who cannot see it.
+    """
+
+    title: str
+    caption: str
+    plot: str | None = None
+    x: Axis = Axis("")
+    y: Axis = Axis("")
+    keys: list[Key] = []
+    table: Table | None = None
+
+
+class Charts(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Pictures that belong beside each other; a medium without pictures shows what they say."""
+
+    rows: list[Chart]
+
+
+class Part(msgspec.Struct, frozen=True):
+    """A stretch of one bar; begin and length as shares of the longest bar."""
+
+    look: str
+    begin: float
+    length: float
+
+
+class Waterfall(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """One bar for each row of `table`, in stretches that `keys` name; `scale` is how long the longest bar is."""
+
+    caption: str
+    keys: list[Key]
+    table: Table
+    bars: list[list[Part]]
+    bar_title: str
+    scale: str
+
+
+Block = Lead | Table | Facts | Bars | Notes | Foot | Heading | Text | Charts | Waterfall
 
 
 class Document(msgspec.Struct, frozen=True, kw_only=True):

@@ -41,10 +41,10 @@ def group_lead(
     what = findings.cause(finding, words)
     if finding.confidence is not None:
         what = words.say(f"screen.confidence.{finding.confidence}", what=what)
-    return Lead(text=_sentence(words.say("screen.lead.limit", what=what))), {finding.slug}
+    return Lead(text=sentence(words.say("screen.lead.limit", what=what))), {finding.slug}
 
 
-def _sentence(text: str) -> str:
+def sentence(text: str) -> str:
     """With a capital at its beginning, where the script has capitals."""
     return text[:1].upper() + text[1:]
 

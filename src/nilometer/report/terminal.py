@@ -11,7 +11,22 @@ from itertools import zip_longest
 
 from nilometer.text.width import columns, pad, wrap
 
-from .document import Bars, Block, Cell, Column, Document, Facts, Foot, Lead, Notes, Table
+from .document import (
+    Bars,
+    Block,
+    Cell,
+    Charts,
+    Column,
+    Document,
+    Facts,
+    Foot,
+    Heading,
+    Lead,
+    Notes,
+    Table,
+    Text,
+    Waterfall,
+)
 
 _RED, _CYAN, _END = "\x1b[31m", "\x1b[36m", "\x1b[0m"
 _COMMAND = re.compile(r"`[^`]+`")
@@ -53,8 +68,6 @@ def _alone(block: Block, width: int, paint: Paint) -> list[str]:
     match block:
         case Lead():
             return [paint(line, _RED) if block.tone == "trouble" else line for line in wrap(block.text, width)]
-        case Table():
-            return _table(block)
         case Facts():
             return _facts(block, width)
         case Bars():
@@ -63,6 +76,21 @@ def _alone(block: Block, width: int, paint: Paint) -> list[str]:
             return list(_notes(block, width, paint))
         case Foot():
             return list(_foot(block, width, paint))
+        case _:
+            return _other(block, width)
+
+
+def _other(block: Table | Heading | Text | Charts | Waterfall, width: int) -> list[str]:
+    """Tables, and what stands in a whole report only; pictures by their words."""
+    match block:
+        case Table():
+            return _table(block)
+        case Charts():
+            return [line for chart in block.rows for line in wrap(f"{chart.title}: {chart.caption}", width)]
+        case Waterfall():
+            return _table(block.table)
+        case _:
+            return wrap(block.text, width)
 
 
 def _table(table: Table) -> list[str]:

@@ -6,7 +6,6 @@ import pytest
 from tests.unit.archive.samples import STARTED_WALL_NS, make_run
 
 from nilometer.archive.protocol import Checked, RunRow
-from nilometer.cli.failures import Failure, Failures
 from nilometer.cli.run_screens import (
     check_document,
     check_object,
@@ -19,6 +18,7 @@ from nilometer.cli.run_screens import (
 )
 from nilometer.core.errors import ArchiveError
 from nilometer.report.document import Document
+from nilometer.report.failures import Failure, Failures
 from nilometer.report.terminal import render
 from nilometer.text.i18n import Catalogue
 from nilometer.text.width import columns

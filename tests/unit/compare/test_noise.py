@@ -8,7 +8,7 @@ from statistics import fmean
 
 import pytest
 
-from nilometer.compare.noise import drift, run_spread, smallest_change
+from nilometer.compare.noise import drift, pairs_for, run_spread, smallest_change
 from nilometer.compare.student import beyond
 
 
@@ -34,6 +34,19 @@ def test_the_smallest_change_is_found_in_four_of_five_cases() -> None:
 
 def test_one_pair_shows_nothing() -> None:
     assert smallest_change(0.03, 1, 0.05) is None
+
+
+def test_the_pairs_for_a_change_are_the_fewest_that_show_it() -> None:
+    spread, margin = 0.02, math.log1p(0.05)
+    pairs = pairs_for(spread, math.log1p(0.10), margin)
+    assert pairs is not None
+    assert (
+        (smallest_change(spread, pairs, margin) or 1)
+        <= math.log1p(0.10)
+        < (smallest_change(spread, pairs - 1, margin) or 0)
+    )
+    assert pairs_for(1e-6, math.log1p(0.10), margin) == 3, "no verdict below three"
+    assert pairs_for(spread, margin, margin) is None, "no number shows a change of just the margin"
 
 
 def test_drift_is_told_apart_from_the_sides() -> None:

@@ -8,6 +8,7 @@ import msgspec
 from tests.unit.experiment.made import RECORDS, damage, leave
 from tests.unit.load.made import header
 
+from nilometer.compare.condition import condition_hash
 from nilometer.core.finding import Finding
 from nilometer.core.run import Damage
 from nilometer.experiment.conclude import conclude
@@ -22,6 +23,11 @@ def test_what_the_probe_found_comes_from_the_journal(tmp_path: Path) -> None:
     head = msgspec.structs.replace(header(), findings=[found])
     leave(tmp_path, head=head)
     assert conclude(head, list(tmp_path.iterdir())).findings[-1] == found
+
+
+def test_a_run_knows_its_condition(tmp_path: Path) -> None:
+    run = conclude(header(), leave(tmp_path))
+    assert run.condition_hash == condition_hash(run)
 
 
 def test_a_whole_journal_is_no_finding(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from tests.unit.archive.samples import make_run
 from nilometer.cli import lab as command
 from nilometer.core.spec import to_tree
 from nilometer.core.summary import Distribution
+from nilometer.experiment.contest import LESSONS
 from nilometer.experiment.lab import LABS, spec_of
 from nilometer.report.lab import lab_document
 from nilometer.report.terminal import render
@@ -17,7 +18,7 @@ from nilometer.workload import lengths
 
 
 def test_the_command_offers_what_there_is() -> None:
-    assert set(command.NAMES) == set(LABS)
+    assert set(command.NAMES) == {*LABS, *LESSONS}
 
 
 @pytest.mark.parametrize("name", LABS)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 
 from msgspec.structs import replace
+from tests.unit.archive.samples import make_summary
 
-from nilometer.archive.figures import figures
 from nilometer.core.summary import Throughput
-
-from .samples import make_summary
+from nilometer.metrics.figures import figures
 
 
 def test_every_figure_stands_under_the_names_of_the_contract() -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.unit.archive.samples import make_record
 
-from nilometer.cli import failures
-from nilometer.cli.failures import Failure, gather
+from nilometer.report import failures
+from nilometer.report.failures import Failure, gather
 
 S = 1_000_000_000
 

@@ -14,8 +14,6 @@ import msgspec
 
 from nilometer.core.summary import Summary
 
-from .database import insert
-
 
 class Figure(NamedTuple):
     """One row of `summary_value` but for its run."""
@@ -24,9 +22,6 @@ class Figure(NamedTuple):
     metric: str
     stat: str
     value: float
-
-
-FIGURES = insert("summary_value", ("run", *Figure._fields))
 
 
 def figures(summary: Summary) -> list[Figure]:
