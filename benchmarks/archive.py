@@ -83,14 +83,20 @@ def _of_store(name: str, url: str, runs: int) -> list[Row]:
             for what, ask in _questions(runs)
             if (found := len(ask(opened))) is not None
         ]
+    told.append(shown(f"{name}: nilo runs list, the whole command", _median_ms(lambda: _command(url))))
     return told + _writers(name, url)
+
+
+def _command(url: str) -> None:
+    words = [sys.executable, "-m", "nilometer", "runs", "list", "--archive", url]
+    subprocess.run(words, stdout=subprocess.DEVNULL, check=True)
 
 
 def _questions(runs: int) -> Iterator[tuple[str, Callable[[Archive], list[Any]]]]:
     middle = BEGUN_NS + runs * EVERY_NS // 2
     searches = {
         "list, the 50 newest": Filter(),
-        "search by service, model and time": Filter(service="svc-7", model="MODEL-7", since_ns=middle),
+        "search by service, model and time": Filter(service="svc-7", model="MODEL-", since_ns=middle),
         "search by a part of a model's name": Filter(model="odel-3"),
         "search by a verdict that few have": Filter(verdict="inadmissible", service="svc-3"),
         "search by tag": Filter(tag="base"),

@@ -66,7 +66,7 @@ def test_an_exported_run_comes_back(url: str, held: dict[str, tuple[Run, list[Re
     file.parent.mkdir()
     with open_archive(url) as archive:
         assert bundle.export(archive.db, RUN, file) == 1
-        assert slug_of(lambda: bundle.export(archive.db, RUN, file)) == "export_taken"
+        assert slug_of(lambda: bundle.export(archive.db, RUN, file)) == "file_exists"
     assert list(file.parent.iterdir()) == [file]
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     content = file.read_bytes()

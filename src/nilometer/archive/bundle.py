@@ -25,13 +25,13 @@ from .sqlite import APPLICATION_ID, Sqlite
 from .transfer import Moved
 
 
-def export(source: Database, of: Ref, path: Path) -> int:
+def export(source: Database, of: Ref, path: Path, *, force: bool = False) -> int:
     """Write a new file; how many runs it holds. Tags stay behind: they are names in their archive, notes come along.
 
-    Slugs `export_taken`, `file_unwritable`, those of reading and of an archive's writing.
+    `force`: in place of one that is there. Slugs `file_exists`, `file_unwritable`, those of reading and writing archives.
     """
-    if path.exists():
-        raise SpecError("export_taken", file=str(path))
+    if os.path.lexists(path) and not force:
+        raise SpecError("file_exists", file=str(path))
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         part.open("xb").close()
@@ -42,7 +42,7 @@ def export(source: Database, of: Ref, path: Path) -> int:
         with closing(Sqlite(part)) as target:
             runs = list(_copied(source, target, of))
             target.to_one_file()
-        part.rename(path)
+        part.replace(path)
     finally:
         for left in (part, *path.parent.glob(f"{part.name}-*")):
             left.unlink(missing_ok=True)

@@ -20,8 +20,9 @@ _TOLD_EVERY = 1_000
 @click.command("export")
 @click.argument("ref", metavar="RUN|GROUP")
 @click.option("-o", "--output", metavar="FILE", help="The file to write.  [default: ID.nilo]")
+@click.option("--force", is_flag=True, help="Overwrite a file that is there.")
 @shared_options
-def export_command(session: Session, ref: str, output: str | None) -> None:
+def export_command(session: Session, ref: str, output: str | None, force: bool) -> None:
     """Write a run, or a group with its runs, to one file: records, figures, notes and all but its tags.
 
     The file can stand for RUN or GROUP in other commands, and `nilo runs import` takes it into another archive. Any
@@ -36,7 +37,7 @@ def export_command(session: Session, ref: str, output: str | None) -> None:
     with open_archive(session.archive_url, must_exist=True) as archive:
         found = archive.resolve_either(ref)
         path = Path(output).expanduser() if output else Path(f"{found.id}{EXPORTED}")
-        runs = export(archive.holding(found.id), found, path)
+        runs = export(archive.holding(found.id), found, path, force=force)
     size = path.stat().st_size
     machine = {**head("export"), found.kind: found.id, "file": str(path), "runs": runs, "bytes": size}
     session.emit(

@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from nilometer.core.errors import Param, SpecError
-from nilometer.core.secrets import SHOWN
+from nilometer.core.secrets import SHOWN, mask_url
 
 from .values import Unfit
 
@@ -37,7 +37,7 @@ def as_error(fault: click.ClickException, arguments: Sequence[str]) -> SpecError
             return SpecError(slug, **{**place, **params})
     if "extra argument" in fault.message:
         extra = fault.message.partition("(")[2].removesuffix(")")
-        return SpecError("argument_extra", **place, extra=repr(extra[:80]))
+        return SpecError("argument_extra", **place, extra=repr(mask_url(extra)[:80]))
     return SpecError("usage_wrong", **place, detail=" ".join(fault.format_message().split()))
 
 

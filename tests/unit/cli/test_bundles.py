@@ -49,6 +49,8 @@ def test_a_run_goes_out_and_in(folder: Path) -> None:
     told = machine("runs", "export", "base")
     assert (told["run"], told["file"], told["runs"]) == ("k3v9c2mq7x1d", "k3v9c2mq7x1d.nilo", 1)
     assert told["bytes"] == (folder / "k3v9c2mq7x1d.nilo").stat().st_size
+    assert "(file_exists)" in run("runs", "export", "base").stderr
+    assert machine("runs", "export", "base", "--force")["bytes"] == told["bytes"]
     there = machine("runs", "import", "k3v9c2mq7x1d.nilo")
     assert ([row["run"] for row in there["runs"]], there["new"]) == (["k3v9c2mq7x1d"], [])
     assert run("runs", "import", "k3v9c2mq7x1d.nilo", "--archive", "b.sqlite").stdout.startswith("1 new run, 0 there")
@@ -93,7 +95,7 @@ def test_a_damaged_run_does_not_keep_the_others(folder: Path) -> None:
     ("arguments", "slug", "code"),
     [
         (("export", "nope"), "run_unknown", 2),
-        (("export", "base", "-o", "a.sqlite"), "export_taken", 2),
+        (("export", "base", "-o", "a.sqlite"), "file_exists", 2),
         (("export", "base", "-o", "none/x.nilo"), "file_unwritable", 2),
         (("import", "none.nilo"), "file_unreadable", 2),
         (("import", "a.sqlite"), "export_unreadable", 2),

@@ -25,6 +25,7 @@ WRONG = [
     (("runs", "show"), "argument_missing", "nilo runs show [OPTIONS] RUN|GROUP"),
     (("workload", "make", "x"), "argument_missing", "--output"),
     (("measure", "a", "b c\nd"), "argument_extra", "nilo measure [OPTIONS] [TARGET]"),
+    (("runs", "list", "postgresql://nilo:geheim@db/a"), "argument_extra", "postgresql://***@db/a"),
     (("measure", "-c", "four"), "value_wrong", "1 <= N <= 100000"),
     (("measure", "-c", "0"), "value_wrong", "1 <= N <= 100000"),
     (("measure", "--rate", "0"), "value_wrong", "0 < N"),
