@@ -83,13 +83,24 @@ def repeated(env: Env, target: str, version: str) -> dict[str, Any]:
 
 def test_a_gate_catches_it_and_tells_the_pipeline(env: Env, before: Mock, after: Mock, tmp_path: Path) -> None:
     was, now = repeated(env, before.url, "1"), repeated(env, after.url, "2")
-    junit = tmp_path / "gate.xml"
-    options = ("--baseline", was["group"], "--metrics", "tpot_p50=5%", "--junit", str(junit))
+    junit, comment = tmp_path / "gate.xml", tmp_path / "gate.md"
+    options = (
+        "--baseline",
+        was["group"],
+        "--metrics",
+        "tpot_p50=5%",
+        "--junit",
+        str(junit),
+        "--markdown",
+        str(comment),
+    )
     gate = nilo(env, "gate", now["group"], *options)
     assert gate.returncode == 1, gate.stderr
     assert gate.stdout.startswith("REGRESSED: TPOT p50 +")
     (suite,) = ElementTree.parse(junit).getroot()
     assert (suite.get("tests"), suite.get("failures")) == ("1", "1")
+    assert comment.read_text("utf-8").startswith("**REGRESSED: TPOT p50 +")
+    assert "| TPOT p50 | ms |" in comment.read_text("utf-8")
 
     refused = nilo(env, "compare", was["group"], now["group"])
     assert refused.returncode == 4

@@ -18,6 +18,7 @@ OF_A_NEW_VERSION = "service-version"
 @CHANGES
 @LEVEL
 @click.option("--junit", metavar="FILE", help="Write the result as JUnit XML, a test case for each judged figure.")
+@click.option("--markdown", metavar="FILE", help="Write the result as Markdown, as for a comment on a pull request.")
 @shared_options
 def command(
     ref: str,
@@ -27,6 +28,7 @@ def command(
     changes: tuple[str, ...],
     level: str | None,
     junit: str | None,
+    markdown: str | None,
 ) -> None:
     """Is RUN or GROUP worse than the baseline: as `nilo compare BASELINE RUN --change service-version`, for a pipeline.
 
@@ -38,8 +40,8 @@ def command(
     from .comparing import compared, exit_code, family_of, side_of
 
     family = family_of(metrics)
-    if junit:
-        check_writable(junit)
+    for path in filter(None, (junit, markdown)):
+        check_writable(path)
     with open_archive(session.archive_url, must_exist=True) as archive:
         sides = side_of(archive, baseline, level), side_of(archive, ref, level)
         found = compared(sides, family, (OF_A_NEW_VERSION, *changes), archive)
@@ -47,5 +49,9 @@ def command(
         from nilometer.report.junit import junit_xml
 
         write_result(junit, junit_xml(found.comparison, family, session.words))
+    if markdown:
+        from nilometer.report.markdown import render
+
+        write_result(markdown, render(found.document(session.words)))
     found.show(session)
     raise SystemExit(exit_code(found.comparison))
