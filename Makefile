@@ -12,7 +12,7 @@ help: ## this list
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
-	$(BIN)/python -m pip install --quiet --editable ".[embedded,parquet]" --group dev
+	$(BIN)/python -m pip install --quiet --editable ".[embedded,parquet,postgres]" --group dev
 	@touch $@
 
 setup: $(READY) ## a virtual environment with everything, and the embedded engine's model in the user's cache

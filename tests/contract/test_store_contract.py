@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from random import Random
 
 import pytest
@@ -12,22 +11,13 @@ from msgspec.structs import replace
 from tests.unit.archive.samples import make_record, make_records, make_run, make_spec, make_summary
 
 from nilometer.archive import codec, frames
-from nilometer.archive.protocol import Archive
-from nilometer.archive.sqlite import SqliteArchive
+from nilometer.archive.protocol import ALL, Archive, Filter, Note, Ref
 from nilometer.core.errors import ArchiveError, SpecError
 from nilometer.core.group import Group
 from nilometer.core.record import Frames, Record
 from nilometer.core.run import FORMAT, Phases, Run
 
-STORES: dict[str, Callable[[Path], Archive]] = {"sqlite": lambda folder: SqliteArchive(folder / "archive.sqlite")}
-
 GROUP = Group(id="groupgroup22", type="sweep", started_wall_ns=7, spec='target = "embedded"\n', parent="p")
-
-
-@pytest.fixture(params=STORES)
-def archive(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Archive]:
-    with STORES[request.param](tmp_path) as opened:
-        yield opened
 
 
 def run_at(second: int, run_id: str, **fields: object) -> Run:
@@ -176,8 +166,66 @@ def test_the_list_has_the_newest_first_with_their_key_figures(archive: Archive) 
     assert (rows[1].concurrency, rows[1].rate_per_s, rows[1].started_wall_ns) == (16, None, 20 * 10**9)
     assert (rows[0].ttft_p95_ms, rows[0].group, rows[2].verdict) == (None, "g", "marked")
     assert [row.id[0] for row in archive.list_runs(2)] == ["c", "b"]
-    assert [row.id[0] for row in archive.list_runs(service="chat")] == ["b", "a"]
-    assert [row.id[0] for row in archive.list_runs(group="g")] == ["c"]
+    assert [row.id[0] for row in archive.list_runs(only=Filter(service="chat"))] == ["b", "a"]
+    assert [row.id[0] for row in archive.list_runs(only=Filter(group="g"))] == ["c"]
+
+
+FILTERS: dict[str, tuple[Filter, str]] = {
+    "all": (ALL, "edcba"),
+    "service": (Filter(service="chat"), "edcb"),
+    "a part of the model": (Filter(model="LLAMA-3"), "ed"),
+    "no pattern": (Filter(model="llama_3"), ""),
+    "no other pattern": (Filter(model="%"), ""),
+    "a tag": (Filter(tag="base"), "b"),
+    "a tag of the group": (Filter(tag="whole"), "dc"),
+    "no such tag": (Filter(tag="nope"), ""),
+    "verdict": (Filter(verdict="marked"), "d"),
+    "origin": (Filter(origin="simulated"), "c"),
+    "since": (Filter(since_ns=3 * 10**9), "edc"),
+    "until": (Filter(until_ns=3 * 10**9), "ba"),
+    "between": (Filter(since_ns=2 * 10**9, until_ns=4 * 10**9), "cb"),
+    "group": (Filter(group=GROUP.id), "dc"),
+    "several": (Filter(service="chat", model="llama", group=GROUP.id, verdict="admissible"), "c"),
+    "text that is no Unicode": (Filter(service="\ud800"), ""),
+}
+
+
+def put_history(archive: Archive) -> None:
+    """Five runs a second apart; the third and the fourth are a group."""
+    chat = replace(make_spec(service="chat", service_version="1.1", quantisation="q4_0"), model="meta/Llama-3.1-8B")
+    old = replace(make_spec(service="chat", service_version="1.0"), model="llama")
+    archive.put_group(GROUP)
+    archive.put(run_at(1, "a"), [])
+    archive.put(run_at(2, "b", spec=old, summary=make_summary(100.0), condition_hash="c0ffee"), [])
+    archive.put(run_at(3, "c", spec=old, group=GROUP.id, level="4", origin="simulated"), [])
+    archive.put(run_at(4, "d", spec=chat, group=GROUP.id, level="8", verdict="marked"), [])
+    archive.put(run_at(5, "e", spec=chat, summary=make_summary(None)), [])
+    archive.tag("base", "b")
+    archive.tag_group("whole", GROUP.id)
+
+
+def test_a_list_of_those_asked_for(archive: Archive) -> None:
+    put_history(archive)
+    found = {name: "".join(row.id for row in archive.list_runs(only=only)) for name, (only, _) in FILTERS.items()}
+    assert found == {name: wanted for name, (_, wanted) in FILTERS.items()}
+    assert [row.id for row in archive.list_runs(2, Filter(service="chat"))] == ["e", "d"]
+
+
+def test_a_series_is_the_history_of_a_service(archive: Archive) -> None:
+    put_history(archive)
+    places = [("latency_ms", "ttft", "p95"), ("throughput", "output_tokens_per_s", "value"), ("nowhere", "x", "y")]
+    points = archive.series(places, Filter(service="chat"))
+    assert [(point.id, point.figures) for point in points] == [
+        ("b", (100.0, 650.5, None)),
+        ("c", (480.125, 650.5, None)),
+        ("d", (480.125, 650.5, None)),
+        ("e", (None, 650.5, None)),
+    ]
+    first, third = points[0], points[2]
+    assert (first.condition_hash, first.service_version, first.definitions) == ("c0ffee", "1.0", 1)
+    assert (first.started_wall_ns, first.concurrency, first.rate_per_s, first.group) == (2 * 10**9, 16, None, None)
+    assert (third.group, third.level, third.quantisation, third.model) == (GROUP.id, "8", "q4_0", "meta/Llama-3.1-8B")
+    assert archive.series([], Filter(service="nobody")) == []
 
 
 def test_a_ref_is_latest_then_a_tag_then_an_id_then_a_prefix(archive: Archive) -> None:
@@ -185,7 +233,6 @@ def test_a_ref_is_latest_then_a_tag_then_an_id_then_a_prefix(archive: Archive) -
     archive.put(run_at(3, "abcdef"), [])
     archive.put(run_at(2, "xyz234"), [])
     archive.tag("abcdef", "xyz234")
-    archive.tag("latest", "abc")
     assert archive.resolve("latest") == "abcdef"
     assert archive.resolve("abcdef") == "xyz234"
     assert archive.resolve("abc") == "abc"
@@ -270,11 +317,41 @@ def said(action: Callable[[], object]) -> object:
 
 
 def test_a_tag_moves(archive: Archive) -> None:
+    archive.put_group(GROUP)
     for run_id in ("one", "two"):
-        archive.put(make_run(run_id), [])
-        archive.tag("base", run_id)
+        archive.put(make_run(run_id, group=GROUP.id), [])
+    assert archive.tag("base", "one") is None
+    assert archive.tag("base", "two") == Ref("run", "one")
     assert archive.resolve("base") == "two"
     assert archive.row("one").tags == []
+    assert archive.tag_group("base", GROUP.id) == Ref("run", "two")
+    assert archive.resolve_group("base") == GROUP.id
+    assert archive.remarks(Ref("group", GROUP.id)).tags == ["base"]
+    assert archive.untag("base") == Ref("group", GROUP.id)
+    assert slug_of(lambda: archive.untag("base")) == "tag_unknown"
+    assert slug_of(lambda: archive.tag_group("base", "nobody")) == "group_unknown"
+
+
+@pytest.mark.parametrize("name", ["", "latest", "a b", "-x", "a\tb", "x" * 65, "run.nilo"])
+def test_what_could_be_taken_for_another_thing_is_no_tag(archive: Archive, name: str) -> None:
+    archive.put(make_run(), [])
+    assert slug_of(lambda: archive.tag(name, make_run().id)) == "tag_invalid"
+
+
+def test_notes_are_kept_in_order_and_go_with_their_run(archive: Archive) -> None:
+    archive.put_group(GROUP)
+    archive.put(make_run(group=GROUP.id), [])
+    run, group = Ref("run", make_run().id), Ref("group", GROUP.id)
+    archive.note(run, Note(9, "second"))
+    archive.note(run, Note(8, "first: 首"))
+    archive.note(group, Note(7, "of all"))
+    assert archive.remarks(run) == ([], [(8, "first: 首"), (9, "second")])
+    assert archive.remarks(group).notes == [Note(7, "of all")]
+    assert archive.row(run.id).notes == 2
+    archive.remove(run.id)
+    assert archive.remarks(run) == archive.remarks(group) == ([], [])
+    assert slug_of(lambda: archive.note(run, Note(1, "late"))) == "run_unknown"
+    assert slug_of(lambda: archive.note(group, Note(1, "late"))) == "group_unknown"
 
 
 def test_removing_takes_records_and_tags_along_and_nothing_else(archive: Archive) -> None:
@@ -290,3 +367,60 @@ def test_removing_takes_records_and_tags_along_and_nothing_else(archive: Archive
     archive.remove("two")
     assert slug_of(lambda: archive.get_group(GROUP.id)) == "group_unknown"
     assert archive.check() == (0, 0, [])
+
+
+def test_pruning_takes_whole_lots_and_leaves_what_has_a_tag(archive: Archive) -> None:
+    put_history(archive)
+    archive.put(run_at(6, "f", spec=make_spec(service="chat")), make_records(20))
+    archive.untag("whole")
+    lots = archive.lots(keep=1)
+    assert [lot.runs for lot in lots] == [["c", "d"], ["e"]]
+    archive.tag("late", "d")
+    assert [lot.runs for lot in archive.prune(lots)] == [["e"]]
+    archive.untag("late")
+    archive.prune(archive.lots(before_wall_ns=5 * 10**9))
+    assert [row.id for row in archive.list_runs()] == ["f", "b"]
+    assert slug_of(lambda: archive.get_group(GROUP.id)) == "group_unknown"
+    assert archive.check() == (2, 20, [])
+
+
+def test_pruned_records_leave_the_figures(archive: Archive) -> None:
+    archive.put(make_run("a"), make_records(20))
+    archive.put(make_run("b"), make_records(20))
+    archive.put(make_run("c"), [])
+    archive.tag("base", "b")
+    (lot,) = archive.lots(records_only=True)
+    assert (lot.runs, lot.records) == (["a"], 20)
+    (whole,) = [lot for lot in archive.lots() if lot.runs == ["a"]]
+    assert 300 < lot.size_bytes < whole.size_bytes - 1_000
+    assert archive.prune([lot], records_only=True) == [lot]
+    assert archive.lots(records_only=True) == []
+    assert archive.get("a") == make_run("a")
+    assert list(archive.records("a")) == []
+    assert archive.check() == (3, 20, [])
+
+
+def test_many_lots_are_weighed(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nilometer.archive.retention._AT_ONCE", 2)
+    for second in range(5):
+        archive.put(run_at(second, f"run{second}"), make_records(3))
+    sizes = {lot.size_bytes for lot in archive.lots(records_only=True)}
+    assert len(archive.lots()) == 5
+    assert len(sizes) == 1
+    assert sizes.pop() > 100
+
+
+def test_a_summary_by_newer_definitions_takes_the_place_of_the_old_one(archive: Archive) -> None:
+    old, other = make_run("old", definitions=0), make_run("other")
+    for run in (old, other):
+        archive.put(run, make_records(3))
+    assert archive.outdated(1) == ["old"]
+    new = replace(old, definitions=1, summary=make_summary(99.5), verdict="marked", findings=[])
+    assert archive.resummarise(new)
+    assert archive.get("old") == new
+    assert archive.get("other") == other
+    assert list(archive.records("old")) == list(make_records(3))
+    assert archive.row("old").ttft_p95_ms == 99.5
+    assert not archive.resummarise(replace(new, verdict="admissible"))
+    assert not archive.resummarise(replace(new, id="nobody", definitions=9))
+    assert (archive.get("old"), archive.outdated(1), archive.check().problems) == (new, [], [])

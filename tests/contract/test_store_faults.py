@@ -1,236 +1,67 @@
-"""The SQLite archive when things go wrong: other files, no room, no right, other processes, kill -9, rotten bytes."""
+"""Every store when things go wrong: other processes, kill -9, rotten rows, a schema or a run from the future."""
 
 from __future__ import annotations
 
-import os
-import shutil
 import signal
-import sqlite3
-import stat
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from random import Random
+from collections.abc import Iterator
 
 import pytest
+from tests.contract.children import child
+from tests.contract.conftest import Past
 from tests.unit.archive.samples import make_record, make_records, make_run
 
-from nilometer.archive.migrate import APPLICATION_ID, migrations
-from nilometer.archive.sqlite import SqliteArchive
+from nilometer.archive import migrate
+from nilometer.archive.migrate import migrations
+from nilometer.archive.store import open_archive
 from nilometer.core.errors import ArchiveError
-from nilometer.core.record import Frames, Record
+from nilometer.core.record import Record
 
-ROOT = Path(__file__).parents[2]
 RUN_ID = make_run().id
-AS_ROOT = os.geteuid() == 0
 
 
-def noisy_records(n: int) -> Iterator[Record]:
-    """Records that nothing makes smaller: 160 kB each."""
-    return (make_record(seq, frames=Frames(user=Random(seq).randbytes(160_000))) for seq in range(n))
-
-
-def slug_of(action: Callable[[], object]) -> str:
-    with pytest.raises(ArchiveError) as caught:
-        action()
-    return caught.value.slug
-
-
-def filled(path: Path) -> Path:
-    with SqliteArchive(path) as archive:
+@pytest.fixture
+def filled(url: str) -> str:
+    with open_archive(url) as archive:
         archive.put(make_run(), make_records(30))
-    return path
+    return url
 
 
-def sql(path: Path, statement: str, *params: object) -> list[tuple[object, ...]]:
-    db = sqlite3.connect(path)
-    try:
-        with db:
-            return db.execute(statement, params).fetchall()
-    finally:
-        db.close()
+def problems(url: str) -> list[tuple[str, object]]:
+    with open_archive(url) as archive:
+        return [(fault.slug, fault.params.get("run")) for fault in archive.check().problems]
 
 
-def command_of(script: str, *args: object) -> list[str]:
-    """Python with the archive and the samples at hand."""
-    prelude = "import os, sys\nfrom nilometer.archive.sqlite import SqliteArchive\nfrom pathlib import Path\n"
-    prelude += "from tests.unit.archive.samples import *\n"
-    return [sys.executable, "-c", prelude + script, *map(str, args)]
-
-
-def child(script: str, *args: object) -> subprocess.Popen[str]:
-    """A process of our own."""
-    return subprocess.Popen(
-        command_of(script, *args), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
-
-
-def test_a_new_archive_is_for_its_owner_alone(tmp_path: Path) -> None:
-    path = tmp_path / "data" / "nilometer" / "archive.sqlite"
-    with SqliteArchive(path) as archive:
-        archive.put(make_run(), [])
-        modes = {item.name: stat.S_IMODE(item.stat().st_mode) for item in path.parent.iterdir()}
-    assert set(modes.values()) == {0o600}
-    assert path.name in modes
-    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
-
-
-def test_the_file_says_what_it_is(tmp_path: Path) -> None:
-    path = filled(tmp_path / "a.sqlite")
-    assert sql(path, "PRAGMA application_id") == [(APPLICATION_ID,)]
-    assert sql(path, "PRAGMA user_version") == [(len(migrations()),)]
-    assert sql(path, "PRAGMA journal_mode") == [("wal",)]
-    assert sql(path, "PRAGMA auto_vacuum") == [(2,)]
-
-
-def test_a_newer_archive_is_refused_and_left_alone(tmp_path: Path) -> None:
-    path = filled(tmp_path / "a.sqlite")
-    sql(path, "PRAGMA user_version = 99")
-    with pytest.raises(ArchiveError) as caught:
-        SqliteArchive(path)
-    assert caught.value.slug == "archive_newer"
-    assert caught.value.params == {"path": str(path), "found": 99, "known": len(migrations())}
-    assert sql(path, "PRAGMA user_version") == [(99,)]
-
-
-@pytest.mark.parametrize(
-    "content", [b"no database at all, but long enough to be looked at " * 40, b"SQLite format 3\0junk"]
-)
-def test_what_is_no_database_is_refused_and_left_alone(tmp_path: Path, content: bytes) -> None:
-    path = tmp_path / "a.sqlite"
-    path.write_bytes(content)
-    assert slug_of(lambda: SqliteArchive(path)) == "archive_unreadable"
-    assert path.read_bytes() == content
-
-
-def test_another_programs_database_is_refused_and_left_alone(tmp_path: Path) -> None:
-    path = tmp_path / "a.sqlite"
-    sql(path, "CREATE TABLE bookmarks (url TEXT)")
-    assert slug_of(lambda: SqliteArchive(path)) == "archive_unreadable"
-    assert sql(path, "SELECT name FROM sqlite_master") == [("bookmarks",)]
-
-
-def test_an_empty_file_becomes_an_archive(tmp_path: Path) -> None:
-    path = tmp_path / "a.sqlite"
-    path.touch()
-    assert len(sql(filled(path), "SELECT * FROM run")) == 1
-
-
-def test_a_place_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    (tmp_path / "folder").mkdir()
-    assert slug_of(lambda: SqliteArchive(tmp_path / "file" / "a.sqlite")) == "archive_unwritable"
-    assert slug_of(lambda: SqliteArchive(tmp_path / "folder")) == "archive_unwritable"
-    assert slug_of(lambda: SqliteArchive(Path("/proc/a.sqlite"))) == "archive_unwritable"
-
-
-@pytest.mark.skipif(AS_ROOT, reason="root may write everywhere")
-def test_a_file_or_folder_without_the_right_to_write_is_refused(tmp_path: Path) -> None:
-    path = filled(tmp_path / "a.sqlite")
-    path.chmod(0o400)
-    assert slug_of(lambda: filled(path)) == "archive_unwritable"
-    tmp_path.chmod(0o500)
-    try:
-        assert slug_of(lambda: SqliteArchive(tmp_path / "b.sqlite")) == "archive_unwritable"
-    finally:
-        tmp_path.chmod(0o700)
-
-
-def test_a_lock_held_too_long_is_told(tmp_path: Path) -> None:
-    path = filled(tmp_path / "a.sqlite")
-    holder = sqlite3.connect(path, isolation_level=None)
-    try:
-        holder.execute("BEGIN IMMEDIATE")
-        with SqliteArchive(path, busy_s=0.05) as archive:
-            assert slug_of(lambda: archive.put(make_run("other"), [])) == "archive_locked"
-            assert archive.get(RUN_ID) == make_run()
-            holder.execute("ROLLBACK")
-            archive.put(make_run("other"), [])
-    finally:
-        holder.close()
-
-
-def test_a_slow_source_of_records_keeps_nobody_waiting(tmp_path: Path) -> None:
-    path = tmp_path / "a.sqlite"
-
+def test_a_slow_source_of_records_keeps_nobody_waiting(url: str) -> None:
     def slow() -> Iterator[Record]:
         yield make_record(0)
-        with SqliteArchive(path, busy_s=0.05) as other:
+        with open_archive(url) as other:
             other.put(make_run("other"), [])
         yield make_record(1)
 
-    with SqliteArchive(path) as archive:
+    with open_archive(url) as archive:
         archive.put(make_run(), slow())
         assert {row.id for row in archive.list_runs()} == {RUN_ID, "other"}
-
-
-def test_no_room_leaves_nothing_half_written(tmp_path: Path) -> None:
-    path = filled(tmp_path / "a.sqlite")
-    with SqliteArchive(path) as archive:
-        (pages,) = archive._db.execute("PRAGMA page_count").fetchone()
-        archive._db.execute(f"PRAGMA max_page_count = {pages + 10}")
-        assert slug_of(lambda: archive.put(make_run("other"), noisy_records(20))) == "archive_full"
-        assert [row.id for row in archive.list_runs()] == [RUN_ID]
-        archive._db.execute("PRAGMA max_page_count = 1000000")
-        archive.put(make_run("other"), noisy_records(20))
-        assert archive.check() == (2, 50, [])
-
-
-FULL_DISK = """
-import subprocess
-from random import Random
-folder = Path(sys.argv[1])
-if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "none", str(folder)], stderr=subprocess.DEVNULL).returncode:
-    print("no mount")
-    sys.exit()
-from nilometer.core.errors import ArchiveError
-from nilometer.core.record import Frames
-big = [make_record(i, frames=Frames(user=Random(i).randbytes(400_000))) for i in range(30)]
-with SqliteArchive(folder / "a.sqlite") as archive:
-    archive.put(make_run(), make_records(30))
-    for amount in (8, 30):
-        try:
-            archive.put(make_run("other"), big[:amount])
-        except ArchiveError as fault:
-            print(fault.slug)
-    print([row.id for row in archive.list_runs()], archive.check())
-"""
-
-
-def test_a_full_disk_leaves_nothing_half_written(tmp_path: Path) -> None:
-    if shutil.which("unshare") is None:
-        pytest.skip("no unshare on this machine")
-    flags = ["-m"] if AS_ROOT else ["-rm"]
-    command = ["unshare", *flags, *command_of(FULL_DISK, tmp_path)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    if "no mount" in done.stdout or "unshare" in done.stderr:
-        pytest.skip("no right to mount")
-    whole = f"['{RUN_ID}'] Checked(runs=1, records=30, problems=[])"
-    assert done.stdout.splitlines() == ["archive_full", "archive_full", whole], done.stderr
 
 
 PUT_FIVE = """
 name = sys.argv[2]
 for i in range(5):
-    with SqliteArchive(Path(sys.argv[1])) as archive:
+    with open_archive(sys.argv[1]) as archive:
         archive.put(make_run(f"{name}{i}"), make_records(200))
         archive.list_runs()
 """
 
 
-def test_several_processes_write_at_once_from_the_first_moment(tmp_path: Path) -> None:
-    path = tmp_path / "a.sqlite"
-    writers = [child(PUT_FIVE, path, name) for name in "abcd"]
+def test_several_processes_write_at_once_from_the_first_moment(url: str) -> None:
+    writers = [child(PUT_FIVE, url, name) for name in "abcd"]
     told = [writer.communicate()[0] for writer in writers]
     assert [(writer.returncode, text) for writer, text in zip(writers, told, strict=True)] == [(0, "")] * 4
-    with SqliteArchive(path) as archive:
+    with open_archive(url) as archive:
         assert {row.id for row in archive.list_runs()} == {f"{name}{i}" for name in "abcd" for i in range(5)}
         assert archive.check() == (20, 4_000, [])
 
 
 KILLED_IN_PUT = """
-from nilometer.archive import segments
 from nilometer.archive.spool import Spool
 kept = Spool.parts
 def parts(spool):
@@ -242,8 +73,9 @@ def parts(spool):
 Spool.parts = parts
 from nilometer.archive import codec
 codec.SEGMENT_WEIGHT_BYTES = 400_000
-with SqliteArchive(Path(sys.argv[1])) as archive:
-    archive._db.execute("PRAGMA cache_size = 4")
+with open_archive(sys.argv[1]) as archive:
+    if sys.argv[1].startswith("sqlite"):
+        archive.db.execute("PRAGMA cache_size = 4")
     archive.put(make_run("other"), (make_record(i, n_frames=5_000) for i in range(40)))
 """
 KILLED_WHILE_READING = """
@@ -253,27 +85,21 @@ def broken():
             print("read", flush=True)
             os.kill(os.getpid(), 9)
         yield make_record(i, n_frames=2_000)
-with SqliteArchive(Path(sys.argv[1])) as archive:
+with open_archive(sys.argv[1]) as archive:
     archive.put(make_run("other"), broken())
 """
 
 
 @pytest.mark.parametrize("script", [KILLED_IN_PUT, KILLED_WHILE_READING], ids=["writing", "reading"])
-def test_a_kill_in_the_middle_of_put_leaves_a_whole_archive(tmp_path: Path, script: str) -> None:
-    path = filled(tmp_path / "a.sqlite")
-    with child(script, path) as victim:
+def test_a_kill_in_the_middle_of_put_leaves_a_whole_archive(filled: str, script: str) -> None:
+    with child(script, filled) as victim:
         told = victim.communicate()[0]
     assert victim.returncode == -signal.SIGKILL, told
     assert told in ("written 3\n", "read\n")
-    with SqliteArchive(path) as archive:
+    with open_archive(filled) as archive:
         assert archive.check() == (1, 30, [])
         archive.put(make_run("other"), make_records(5))
-    assert {item.name for item in tmp_path.iterdir()} == {"a.sqlite"}
-
-
-def problems(path: Path) -> list[tuple[str, object]]:
-    with SqliteArchive(path) as archive:
-        return [(fault.slug, fault.params.get("run")) for fault in archive.check().problems]
+        assert archive.check() == (2, 35, [])
 
 
 ROT: dict[str, tuple[str, str]] = {
@@ -293,49 +119,66 @@ ROT: dict[str, tuple[str, str]] = {
 
 
 @pytest.mark.parametrize(("change", "slug"), ROT.values(), ids=ROT.keys())
-def test_rot_is_found_and_the_other_runs_still_read(tmp_path: Path, change: str, slug: str) -> None:
-    path = filled(tmp_path / "a.sqlite")
-    sql(path, change)
-    with SqliteArchive(path) as archive:
+def test_rot_is_found_and_the_other_runs_still_read(filled: str, past: Past, change: str, slug: str) -> None:
+    past(change)
+    with open_archive(filled) as archive:
         archive.put(make_run("other"), make_records(4))
         assert len(archive.list_runs()) == 2
         assert list(archive.records("other")) == list(make_records(4))
-    assert problems(path) == [(slug, RUN_ID)]
+    assert problems(filled) == [(slug, RUN_ID)]
 
 
-def test_missing_records_are_never_passed_over(tmp_path: Path) -> None:
-    path = filled(tmp_path / "a.sqlite")
-    sql(path, "UPDATE run SET records = 31")
-    with SqliteArchive(path) as archive:
-        assert slug_of(lambda: list(archive.records(RUN_ID))) == "run_damaged"
+def test_missing_records_are_never_passed_over(filled: str, past: Past) -> None:
+    past("UPDATE run SET records = 31")
+    with open_archive(filled) as archive, pytest.raises(ArchiveError, match="run_damaged"):
+        list(archive.records(RUN_ID))
 
 
-def test_what_belongs_to_no_run_is_found(tmp_path: Path) -> None:
-    path = filled(tmp_path / "a.sqlite")
-    sql(path, "INSERT INTO tag (name, run) VALUES ('lost', 'nobody')")
-    assert problems(path) == [("archive_damaged", None)]
+def test_a_newer_archive_is_refused_and_left_alone(filled: str, monkeypatch: pytest.MonkeyPatch, past: Past) -> None:
+    with open_archive(filled) as opened_before:
+        with monkeypatch.context() as future:
+            future.setattr(migrate, "migrations", lambda: (*migrations(), "CREATE TABLE later (a TEXT);"))
+            open_archive(filled).__exit__()
+        with pytest.raises(ArchiveError, match="archive_newer") as caught:
+            open_archive(filled)
+        assert (caught.value.params["found"], caught.value.params["known"]) == (
+            len(migrations()) + 1,
+            len(migrations()),
+        )
+        with pytest.raises(ArchiveError, match="archive_newer"):
+            opened_before.put(make_run("other"), [])
+    assert past("SELECT count(*) FROM later") == [(0,)]
+    assert past("SELECT id FROM run") == [(RUN_ID,)]
 
 
-def test_a_rotten_page_is_found_and_the_other_runs_still_read(tmp_path: Path) -> None:
-    path = filled(tmp_path / "a.sqlite")
-    with SqliteArchive(path) as archive:
-        archive.put(make_run("other"), noisy_records(10))
-    with path.open("r+b") as file:
-        file.seek(path.stat().st_size // 2 // 4096 * 4096)
-        file.write(bytes(4096))
-    found = problems(path)
-    assert ("archive_damaged", None) in found
-    assert [run for _, run in found if run] == ["other"]
-    with SqliteArchive(path) as archive:
-        assert list(archive.records(RUN_ID)) == list(make_records(30))
+def test_a_migration_that_fails_leaves_the_archive_as_it_was(
+    filled: str, monkeypatch: pytest.MonkeyPatch, past: Past
+) -> None:
+    second = "CREATE TABLE later (a TEXT);\nINSERT INTO run_group (nonsense) VALUES (1);\n"
+    with monkeypatch.context() as future:
+        future.setattr(migrate, "migrations", lambda: (*migrations(), second))
+        with pytest.raises(ArchiveError, match="archive_failed"):
+            open_archive(filled)
+    with pytest.raises(Exception, match="later"):
+        past("SELECT * FROM later")
+    with open_archive(filled) as archive:
+        assert archive.check() == (1, 30, [])
+    with monkeypatch.context() as future:
+        future.setattr(migrate, "migrations", lambda: (*migrations(), "CREATE TABLE later (a TEXT);"))
+        with open_archive(filled) as archive:
+            assert archive.check() == (1, 30, [])
 
 
-def test_a_removed_run_gives_its_room_back(tmp_path: Path) -> None:
-    path = filled(tmp_path / "a.sqlite")
-    before = path.stat().st_size
-    with SqliteArchive(path) as archive:
-        archive.put(make_run("other"), noisy_records(10))
-    assert path.stat().st_size > before + 1_500_000
-    with SqliteArchive(path) as archive:
-        archive.remove("other")
-    assert path.stat().st_size <= before + 3 * 4096
+MIGRATE = """
+from nilometer.archive import migrate
+known = migrate.migrations()
+migrate.migrations = lambda: (*known, "CREATE TABLE later (a TEXT);")
+with open_archive(sys.argv[1]) as archive:
+    archive.put(make_run(sys.argv[2]), make_records(20))
+"""
+
+
+def test_several_processes_migrate_at_once(filled: str) -> None:
+    writers = [child(MIGRATE, filled, name) for name in "abcd"]
+    told = [writer.communicate()[0] for writer in writers]
+    assert [(writer.returncode, text) for writer, text in zip(writers, told, strict=True)] == [(0, "")] * 4

@@ -1,4 +1,4 @@
-"""What SQLite and the file system report, as errors with a slug: the one place where foreign faults are met."""
+"""What SQLite and the file system report, as errors with a slug."""
 
 from __future__ import annotations
 
@@ -31,17 +31,27 @@ _SLUGS = {
 def mapped(path: Path) -> Iterator[None]:
     """Turn sqlite3.Error and OSError of the block into an ArchiveError about the archive at `path`."""
     try:
-        yield
+        with mapped_files(str(path)):
+            yield
     except sqlite3.Error as fault:
         raise ArchiveError(_sqlite_slug(fault, path), path=str(path), detail=_told(fault)) from None
+
+
+@contextmanager
+def mapped_files(place: str) -> Iterator[None]:
+    """The same of OSError alone, about the archive at `place`."""
+    try:
+        yield
     except OSError as fault:
-        raise ArchiveError(_os_slug(fault), path=str(path), detail=fault.strerror or str(fault)) from None
+        raise ArchiveError(_os_slug(fault), path=place, detail=fault.strerror or str(fault)) from None
 
 
 def _sqlite_slug(fault: sqlite3.Error, path: Path) -> str:
     code = primary_code(fault)
     if code == sqlite3.SQLITE_IOERR and _no_room(path):
         return "archive_full"
+    if code < 0 and "UTF-8" in str(fault):  # text that rotted, met by Python's module
+        return "archive_unreadable"
     return _SLUGS.get(code, "archive_failed")
 
 

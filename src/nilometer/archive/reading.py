@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -14,16 +13,16 @@ from nilometer.core.run import Run
 
 from . import rows, segments
 from .columns import DamagedError
-from .faults import primary_code
+from .database import Database
 
 
-def read_run(db: sqlite3.Connection, run_id: str) -> Run:
+def read_run(db: Database, run_id: str) -> Run:
     """The run as it was put. Slugs `run_unknown`, `run_newer`, `run_damaged`."""
     with whole(run_id):
         return rows.to_run(rows.select(db, run_id), segments.read_series(db, run_id))
 
 
-def read_records(db: sqlite3.Connection, run_id: str, expected: int) -> Iterator[list[Record]]:
+def read_records(db: Database, run_id: str, expected: int) -> Iterator[list[Record]]:
     """Its records segment by segment. Slug `run_damaged`, also where they are not as many as `expected`."""
     seen = 0
     with whole(run_id):
@@ -43,7 +42,7 @@ def whole(run_id: str) -> Iterator[None]:
         raise ArchiveError("run_newer", run=run_id, found=fault.found, known=fault.known) from None
     except (DamagedError, msgspec.MsgspecError, ValueError) as fault:
         raise ArchiveError("run_damaged", run=run_id, detail=str(fault)) from None
-    except sqlite3.DatabaseError as fault:
-        if primary_code(fault) != sqlite3.SQLITE_CORRUPT:
+    except ArchiveError as fault:
+        if fault.slug != "archive_unreadable":
             raise
-        raise ArchiveError("run_damaged", run=run_id, detail=str(fault)) from None
+        raise ArchiveError("run_damaged", run=run_id, detail=str(fault.params["detail"])) from None

@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-import sqlite3
+import sys
 from collections.abc import Sequence
 from typing import Literal
 
 from nilometer.core.errors import SpecError
 
+from .database import Database
 from .protocol import Ref
 
 LATEST = "latest"
 
 _CANDIDATES = 6
 
-_RUNS = "SELECT id FROM run WHERE {} ORDER BY started_wall_ns DESC, rowid DESC LIMIT ?"
+_RUNS = "SELECT id FROM run WHERE {} ORDER BY started_wall_ns DESC, id LIMIT ?"
 _GROUPS = (
     "SELECT id FROM run_group WHERE {} AND EXISTS (SELECT 1 FROM run WHERE run_group = run_group.id)"
-    " ORDER BY started_wall_ns DESC, rowid DESC LIMIT ?"
+    " ORDER BY started_wall_ns DESC, id LIMIT ?"
 )
 _SELECT: dict[Literal["run", "group"], str] = {"run": _RUNS, "group": _GROUPS}
-_NEWEST_OF_A_GROUP = "SELECT run_group FROM run WHERE run_group IS NOT NULL ORDER BY started_wall_ns DESC LIMIT 1"
+_NEWEST_OF_A_GROUP = "SELECT run_group FROM run WHERE run_group IS NOT NULL ORDER BY started_wall_ns DESC, id LIMIT 1"
 
 
-def resolve(db: sqlite3.Connection, ref: str) -> str:
+def resolve(db: Database, ref: str) -> str:
     """The id of a run. Slugs `run_unknown`, `run_ambiguous` with the candidates, `run_is_group`."""
     found = _newest(db) if ref == LATEST else _found(db, ref)
     chosen = _only([one for one in found if one.kind == "run"] or found, ref)
@@ -32,10 +33,10 @@ def resolve(db: sqlite3.Connection, ref: str) -> str:
     return chosen.id
 
 
-def resolve_group(db: sqlite3.Connection, ref: str) -> str:
+def resolve_group(db: Database, ref: str) -> str:
     """The id of a group that has runs. Slugs `group_unknown`, `run_ambiguous`."""
     if ref == LATEST:
-        found = [Ref("group", group) for (group,) in db.execute(_NEWEST_OF_A_GROUP)]
+        found = [Ref("group", group) for (group,) in db.rows(_NEWEST_OF_A_GROUP)]
     else:
         found = [one for one in _found(db, ref) if one.kind == "group"]
     if not found:
@@ -43,28 +44,28 @@ def resolve_group(db: sqlite3.Connection, ref: str) -> str:
     return _only(found, ref).id
 
 
-def resolve_either(db: sqlite3.Connection, ref: str) -> Ref:
+def resolve_either(db: Database, ref: str) -> Ref:
     """A run or a group; `latest` is a run. Slugs `run_unknown`, `run_ambiguous`."""
     return _only(_newest(db) if ref == LATEST else _found(db, ref), ref)
 
 
-def _newest(db: sqlite3.Connection) -> list[Ref]:
-    return _select(db, "run", "1", (1,))
+def _newest(db: Database) -> list[Ref]:
+    return _select(db, "run", "1 = 1", (1,))
 
 
-def _found(db: sqlite3.Connection, ref: str) -> list[Ref]:
+def _found(db: Database, ref: str) -> list[Ref]:
     """What bears this tag, else this id, else all that begin so: of either kind the newest few, the runs first."""
-    tagged = db.execute("SELECT run, run_group FROM tag WHERE name = ?", (ref,)).fetchone()
-    if tagged is not None:
-        return [Ref("run", tagged[0]) if tagged[0] is not None else Ref("group", tagged[1])]
+    for run, group in db.rows("SELECT run, run_group FROM tag WHERE name = ?", (ref,)):
+        return [Ref("run", run) if group is None else Ref("group", group)]
     whole = [one for kind in _SELECT for one in _select(db, kind, "id = ?", (ref, 1))]
     if whole or not ref:
         return whole
-    return [one for kind in _SELECT for one in _select(db, kind, "substr(id, 1, ?) = ?", (len(ref), ref, _CANDIDATES))]
+    begun = (ref, ref + chr(sys.maxunicode), _CANDIDATES)
+    return [one for kind in _SELECT for one in _select(db, kind, "id >= ? AND id < ?", begun)]
 
 
-def _select(db: sqlite3.Connection, kind: Literal["run", "group"], where: str, params: tuple[object, ...]) -> list[Ref]:
-    return [Ref(kind, found) for (found,) in db.execute(_SELECT[kind].format(where), params)]
+def _select(db: Database, kind: Literal["run", "group"], where: str, params: tuple[object, ...]) -> list[Ref]:
+    return [Ref(kind, found) for (found,) in db.rows(_SELECT[kind].format(where), params)]
 
 
 def _only(found: Sequence[Ref], ref: str) -> Ref:

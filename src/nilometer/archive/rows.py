@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -15,8 +14,9 @@ from nilometer.core.finding import Finding
 from nilometer.core.run import FORMAT, Health, Phases, Run
 from nilometer.core.spec import Spec
 from nilometer.core.summary import Summary
+from nilometer.metrics.figures import Figure
 
-from .protocol import RunRow
+from .database import Database, insert
 
 SAME = (
     "id",
@@ -43,6 +43,35 @@ JSON: dict[str, Any] = {
     "findings": list[Finding],
 }
 """Fields that are JSON text."""
+SEARCHED = (
+    "target",
+    "model",
+    "service",
+    "service_version",
+    "model_version",
+    "quantisation",
+    "concurrency",
+    "rate_per_s",
+    "arrivals",
+)
+"""Copies of what the spec says, to search and chart by."""
+COLUMNS = (*SAME, *RENAMED.values(), *JSON, "started_wall_ns", *SEARCHED, "records")
+"""All columns of the table."""
+CONCLUDED = ("definitions", "verdict", "summary", "findings")
+"""What is made anew when the definitions rise."""
+RESUMMARISE = f"UPDATE run SET {', '.join(f'{name} = ?' for name in CONCLUDED)} WHERE id = ? AND definitions < ?"
+INSERT = insert("run", COLUMNS, "ON CONFLICT (id) DO NOTHING")
+GROUP = ("id", "type", "started_wall_ns", "spec", "parent")
+"""The columns of a group, which are its fields."""
+PUT_GROUP = insert(
+    "run_group",
+    GROUP,
+    "ON CONFLICT (id) DO UPDATE SET type = excluded.type, started_wall_ns = excluded.started_wall_ns,"
+    " spec = excluded.spec, parent = excluded.parent",
+)
+NEW_GROUP = insert("run_group", GROUP, "ON CONFLICT (id) DO NOTHING")
+_FILL = f"UPDATE run SET {', '.join(f'{name} = ?' for name in SEARCHED)} WHERE id = ?"
+FIGURES = insert("summary_value", ("run", *Figure._fields))
 HEALTH_COLUMNS = ("at", "wall_offset", "lag_max", "in_flight", "cpu")
 
 
@@ -52,12 +81,20 @@ class _Load(msgspec.Struct, frozen=True):
     arrivals: str | None = None
 
 
+class _Labels(msgspec.Struct, frozen=True):
+    service: str | None = None
+    service_version: str | None = None
+    model_version: str | None = None
+    quantisation: str | None = None
+
+
 class _Asked(msgspec.Struct, frozen=True):
-    """What a list shows of a Spec; reads any later one too."""
+    """What is searched by of a Spec; reads any later one too."""
 
     target: str | None = None
     model: str | None = None
     load: _Load = _Load()
+    labels: _Labels = _Labels()
 
 
 class NewerFormatError(Exception):
@@ -79,18 +116,42 @@ def from_run(run: Run) -> dict[str, Any]:
     row |= {column: getattr(run, name) for name, column in RENAMED.items()}
     slim = replace(run, health=replace(run.health, **dict.fromkeys(HEALTH_COLUMNS, b"")))
     row |= {name: msgspec.json.encode(getattr(slim, name)).decode() for name in JSON}
-    row |= {"started_wall_ns": run.phases.started_wall_ns, "service": run.spec.labels.service}
+    row |= {"started_wall_ns": run.phases.started_wall_ns, **searched(row["spec"])}
     to_run(row, {})
     return row
 
 
-def select(db: sqlite3.Connection, run_id: str) -> dict[str, Any]:
+def searched(spec: str) -> dict[str, Any]:
+    """The columns to search by, out of the JSON of a spec: all None where that cannot be read."""
+    try:
+        asked = msgspec.json.decode(spec, type=_Asked)
+    except msgspec.MsgspecError:
+        asked = _Asked()
+    tree: dict[str, Any] = msgspec.to_builtins(asked)
+    parts: dict[str, Any] = tree.pop("load") | tree.pop("labels")
+    return parts | tree
+
+
+def fill_searched(db: Database) -> None:
+    """Fill those columns of all runs that are there, a thousand at a time."""
+    after = ""
+    while found := db.rows("SELECT id, spec FROM run WHERE id > ? ORDER BY id LIMIT 1000", (after,)):
+        after = found[-1][0]
+        told = [(searched(spec), run_id) for run_id, spec in found]
+        db.execute_many(_FILL, [(*(columns[name] for name in SEARCHED), run_id) for columns, run_id in told])
+
+
+def values(row: Mapping[str, Any]) -> Sequence[Any]:
+    """What INSERT wants of a whole row."""
+    return [row[name] for name in COLUMNS]
+
+
+def select(db: Database, run_id: str) -> dict[str, Any]:
     """The row of one run. Slug `run_unknown`."""
-    cursor = db.execute("SELECT * FROM run WHERE id = ?", (run_id,))
-    found = cursor.fetchone()
-    if found is None:
+    found = db.rows(f"SELECT {', '.join(COLUMNS)} FROM run WHERE id = ?", (run_id,))
+    if not found:
         raise SpecError("run_unknown", run=run_id)
-    return dict(zip([column[0] for column in cursor.description], found, strict=True))
+    return dict(zip(COLUMNS, found[0], strict=True))
 
 
 def health_columns(health: Health) -> dict[str, bytes]:
@@ -114,22 +175,3 @@ def _known(health: Mapping[str, bytes]) -> Mapping[str, bytes]:
     if odd:
         raise ValueError(f"unknown columns {sorted(odd)}")
     return health
-
-
-def to_list_row(row: Mapping[str, Any], tags: list[str]) -> RunRow:
-    """A row as `listing.py` selects it, with the run's tags. A spec that cannot be read does not hide the run."""
-    try:
-        asked = msgspec.json.decode(row["spec"], type=_Asked)
-    except msgspec.MsgspecError:
-        asked = _Asked()
-    fields = {name: row[name] for name in row if name not in ("run_group", "spec")}
-    return RunRow(
-        target=asked.target,
-        model=asked.model,
-        concurrency=asked.load.concurrency,
-        rate_per_s=asked.load.rate_per_s,
-        arrivals=asked.load.arrivals,
-        group=row["run_group"],
-        tags=tags,
-        **fields,
-    )

@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator, Mapping
 
 from nilometer.core.record import Record
 
 from . import codec, series
 from .columns import DamagedError
-from .spool import Spool
+from .database import Database, insert
+from .spool import Part, Spool
 
 WORKER = "worker"
 """Telemetry source: what the load worker saw of itself."""
 
 
-def write_records(db: sqlite3.Connection, run_id: str, spool: Spool) -> None:
+RECORDS = insert("record_segment", ("run", *Part._fields))
+SERIES = insert("telemetry_segment", ("run", "source", "n", "codec", "blob"))
+
+
+def write_records(db: Database, run_id: str, spool: Spool) -> None:
     """Copy all parts of the spool into the open transaction."""
     for part in spool.parts():
-        db.execute(
-            "INSERT INTO record_segment (run, n, part, codec, records, blob) VALUES (?, ?, ?, ?, ?, ?)", (run_id, *part)
-        )
+        db.execute(RECORDS, (run_id, *part))
 
 
-def read_records(db: sqlite3.Connection, run_id: str) -> Iterator[list[Record]]:
+def read_records(db: Database, run_id: str) -> Iterator[list[Record]]:
     """The records segment by segment. Raises DamagedError; that all segments came is for the caller to count."""
     n = 0
     while parts := _parts(db, run_id, n):
@@ -35,23 +37,23 @@ def read_records(db: sqlite3.Connection, run_id: str) -> Iterator[list[Record]]:
         n += 1
 
 
-def _parts(db: sqlite3.Connection, run_id: str, n: int) -> list[tuple[str, int, int, bytes]]:
-    return db.execute(
+def _parts(db: Database, run_id: str, n: int) -> list[tuple[str, int, int, bytes]]:
+    return db.rows(
         "SELECT codec, part, records, blob FROM record_segment WHERE run = ? AND n = ? ORDER BY part", (run_id, n)
-    ).fetchall()
+    )
 
 
-def write_series(db: sqlite3.Connection, run_id: str, columns: Mapping[str, bytes]) -> None:
+def write_series(db: Database, run_id: str, columns: Mapping[str, bytes]) -> None:
     """Write packed columns over time."""
     rows = [(run_id, WORKER, n, series.SERIES, blob) for n, blob in enumerate(series.encode(columns))]
-    db.executemany("INSERT INTO telemetry_segment (run, source, n, codec, blob) VALUES (?, ?, ?, ?, ?)", rows)
+    db.execute_many(SERIES, rows)
 
 
-def read_series(db: sqlite3.Connection, run_id: str) -> dict[str, bytes]:
+def read_series(db: Database, run_id: str) -> dict[str, bytes]:
     """The packed columns by name; those that were empty are left out. Raises DamagedError."""
-    found = db.execute(
+    found = db.rows(
         "SELECT n, codec, blob FROM telemetry_segment WHERE run = ? AND source = ? ORDER BY n", (run_id, WORKER)
-    ).fetchall()
+    )
     if [n for n, _, _ in found] != list(range(len(found))):
         raise DamagedError("a segment of telemetry is missing")
     return series.decode({name for _, name, _ in found}, [blob for _, _, blob in found])

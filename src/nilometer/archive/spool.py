@@ -1,6 +1,7 @@
 """Segments between their making and the transaction that writes them: in memory while small, then in a nameless file.
 
-The file lies beside the archive, where the room is needed anyway, and is gone when the process ends, however it ends.
+The file lies beside an archive that is one, where the room is needed anyway, and is gone when the process ends, however
+it ends.
 """
 
 from __future__ import annotations
@@ -33,8 +34,9 @@ class _Segment(NamedTuple):
 class Spool:
     """Takes segments in, gives them back as rows of at most BLOB_LIMIT_BYTES."""
 
-    def __init__(self, folder: Path) -> None:
-        self._file = SpooledTemporaryFile(max_size=BLOB_LIMIT_BYTES, dir=str(folder))  # noqa: SIM115 - closed by __exit__
+    def __init__(self, folder: Path | None) -> None:
+        place = None if folder is None else str(folder)
+        self._file = SpooledTemporaryFile(max_size=BLOB_LIMIT_BYTES, dir=place)  # noqa: SIM115 - closed by __exit__
         self._segments: list[_Segment] = []
 
     def __enter__(self) -> Spool:

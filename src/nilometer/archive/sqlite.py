@@ -1,195 +1,162 @@
-"""The archive in one SQLite file: WAL, so that readers never wait for a writer, and writers wait for each other.
-
-A run is written in one transaction. Its segments are made before that transaction begins and wait in a spool, so that
-the lock is held for the copying alone, however long the records take to come.
-"""
+"""An archive in one SQLite file: WAL, so that readers never wait for a writer, and writers wait for each other."""
 
 from __future__ import annotations
 
 import os
 import sqlite3
+import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
-import msgspec
+from nilometer.core.errors import ArchiveError
 
-from nilometer.core.errors import ArchiveError, SpecError
-from nilometer.core.group import Group
-from nilometer.core.record import Record
-from nilometer.core.run import Run
-from nilometer.metrics.figures import figures
-
-from . import codec, listing, refs, rows, segments
-from .check import check
-from .columns import TooLargeError
-from .faults import mapped
+from .database import Row, UnstorableError, Values
+from .faults import mapped, primary_code
 from .migrate import bring_up
-from .protocol import Checked, Ref, RunRow
-from .reading import read_records, read_run
-from .seal import seal_group, seal_run
-from .spool import Spool
+from .stored import StoredArchive
 
+APPLICATION_ID = 0x4E494C4F
+"""PRAGMA application_id of our files: "NILO"."""
 BUSY_S = 30.0
 """How long a writer waits for another one."""
-
-_INSERT_RUN = """
-INSERT INTO run (id, format, definitions, started_wall_ns, service, origin, tool, tool_version, verdict, run_group,
-    role, level, run_order, parent, condition_hash, records, spec, environment, phases, health, summary, findings)
-VALUES (:id, :format, :definitions, :started_wall_ns, :service, :origin, :tool, :tool_version, :verdict, :run_group,
-    :role, :level, :run_order, :parent, :condition_hash, :records, :spec, :environment, :phases, :health, :summary,
-    :findings)
-"""
-_INSERT_FIGURE = "INSERT INTO summary_value (run, scope, metric, stat, value) VALUES (?, ?, ?, ?, ?)"
-_PUT_GROUP = """
-INSERT INTO run_group (id, type, started_wall_ns, spec, parent) VALUES (:id, :type, :started_wall_ns, :spec, :parent)
-ON CONFLICT (id) DO UPDATE SET type = :type, started_wall_ns = :started_wall_ns, spec = :spec, parent = :parent
-"""
+_RETRY_S = 0.02
 
 
-class SqliteArchive:
-    """An `Archive` on one file; one object is for one thread. Slugs of opening: see `migrate.bring_up`, `faults`."""
+class SqliteArchive(StoredArchive):
+    """An `Archive` on one file, made where there is none. Slugs of opening: see `migrate.bring_up`, `faults`."""
 
     def __init__(self, path: Path, busy_s: float = BUSY_S) -> None:
+        super().__init__(Sqlite(path, busy_s))
+
+
+class Sqlite:
+    """The `Database` in a file."""
+
+    def __init__(self, path: Path, busy_s: float = BUSY_S) -> None:
+        self.place = str(path)
+        self.spool_folder: Path | None = path.parent
         self._path = path
+        self._busy_s = busy_s
         with mapped(path):
             _create_private(path)
-            self._db = sqlite3.connect(path, timeout=busy_s, isolation_level=None)
+            self.connection = sqlite3.connect(path, timeout=busy_s, isolation_level=None)
         try:
-            with mapped(path):
-                bring_up(self._db, path, busy_s)
-                self._db.execute("PRAGMA foreign_keys = ON")
-                self._db.execute("PRAGMA synchronous = FULL")  # a journal is dropped once its run is here
-                self._db.execute("PRAGMA journal_size_limit = 16000000")
+            self._set_up()
         except BaseException:
-            self._db.close()
+            self.connection.close()
             raise
 
-    def __enter__(self) -> SqliteArchive:
-        return self
+    def _set_up(self) -> None:
+        if self.version() == 0:
+            self._prepare()
+        bring_up(self)
+        with mapped(self._path):
+            self.connection.execute("PRAGMA foreign_keys = ON")
+            self.connection.execute("PRAGMA synchronous = FULL")  # a journal is dropped once its run is here
+            self.connection.execute("PRAGMA journal_size_limit = 16000000")
 
-    def __exit__(self, *exc_info: object) -> None:
-        self._db.close()
+    def _prepare(self) -> None:
+        """WAL is kept in the file. While two processes switch at once SQLite reports busy without waiting; so we do."""
+        deadline_s = time.monotonic() + self._busy_s
+        with mapped(self._path):
+            self.connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+            while True:
+                try:
+                    self.connection.execute("PRAGMA journal_mode = WAL")
+                    return
+                except sqlite3.OperationalError as fault:
+                    if primary_code(fault) != sqlite3.SQLITE_BUSY or time.monotonic() > deadline_s:
+                        raise
+                    time.sleep(_RETRY_S)
 
-    def put(self, run: Run, records: Iterable[Record]) -> None:
-        """All or nothing. Slugs `run_exists`, `run_unstorable` for a value that no archive can hold."""
-        sealed = seal_run(run)
-        with _storable(run.id):
-            row = rows.from_run(sealed)
-        with Spool(self._path.parent) as spool:
-            self._fill(spool, run.id, records)
-            with self._writing() as db, _storable(run.id):
-                if db.execute("SELECT 1 FROM run WHERE id = ?", (run.id,)).fetchone():
-                    raise ArchiveError("run_exists", run=run.id, path=str(self._path))
-                db.execute(_INSERT_RUN, row | {"records": spool.records})
-                db.executemany(_INSERT_FIGURE, [(run.id, *figure) for figure in figures(sealed.summary)])
-                segments.write_series(db, run.id, rows.health_columns(sealed.health))
-                segments.write_records(db, run.id, spool)
+    def execute(self, statement: str, values: Values = ()) -> int:
+        with mapped(self._path), _storable():
+            return self.connection.execute(statement, values).rowcount
 
-    def _fill(self, spool: Spool, run_id: str, records: Iterable[Record]) -> None:
-        for batch in codec.batches(records):
-            with _storable(run_id):
-                name, blob = codec.encode(batch)
+    def execute_many(self, statement: str, rows: Iterable[Values]) -> None:
+        with mapped(self._path), _storable():
+            self.connection.executemany(statement, rows)
+
+    def rows(self, query: str, values: Values = ()) -> list[Row]:
+        try:
             with mapped(self._path):
-                spool.add(name, len(batch), blob)
-
-    def put_group(self, group: Group) -> None:
-        """Store a group, or replace the one of its id."""
-        sealed = seal_group(group)
-        with self._writing() as db, _storable(group.id):
-            db.execute(_PUT_GROUP, msgspec.structs.asdict(sealed))
-
-    def get(self, run_id: str) -> Run:
-        """The run as it was put. Slugs `run_unknown`, `run_newer`, `run_damaged`."""
-        with mapped(self._path):
-            return read_run(self._db, run_id)
-
-    def get_group(self, group_id: str) -> Group:
-        """The group as it was put. Slug `group_unknown`."""
-        with mapped(self._path):
-            query = "SELECT id, type, started_wall_ns, spec, parent FROM run_group WHERE id = ?"
-            found = self._db.execute(query, (group_id,)).fetchone()
-        if found is None:
-            raise SpecError("group_unknown", group=group_id)
-        return msgspec.convert(
-            dict(zip(("id", "type", "started_wall_ns", "spec", "parent"), found, strict=True)), Group
-        )
-
-    def records(self, run_id: str) -> Iterator[Record]:
-        """The records as they were put, lazily. Slugs `run_unknown` at once, `run_damaged` while reading."""
-        return self._records(run_id, self.row(run_id).records)
-
-    def _records(self, run_id: str, expected: int) -> Iterator[Record]:
-        with mapped(self._path):
-            for segment in read_records(self._db, run_id, expected):
-                yield from segment
-
-    def find(self, group: str, level: str | None = None) -> list[Run]:
-        """The runs of a group by their order, of one level or all."""
-        query = (
-            "SELECT id FROM run WHERE run_group = ? AND (?2 IS NULL OR level = ?2) ORDER BY run_order, started_wall_ns"
-        )
-        with mapped(self._path):
-            found = self._db.execute(query, (group, level)).fetchall()
-        return [self.get(run_id) for (run_id,) in found]
-
-    def list_runs(self, limit: int = 50, *, service: str | None = None, group: str | None = None) -> list[RunRow]:
-        """The newest runs first; only of one service, only of one group."""
-        with mapped(self._path):
-            return listing.newest(self._db, limit, service, group)
-
-    def row(self, run_id: str) -> RunRow:
-        """One run as a list shows it. Slug `run_unknown`."""
-        with mapped(self._path):
-            return listing.one(self._db, run_id)
-
-    def resolve(self, ref: str) -> str:
-        """What a RUN of the command line means. Slugs `run_unknown`, `run_ambiguous`, `run_is_group`."""
-        with mapped(self._path):
-            return refs.resolve(self._db, ref)
-
-    def resolve_group(self, ref: str) -> str:
-        """What a GROUP of the command line means. Slugs `group_unknown`, `run_ambiguous`."""
-        with mapped(self._path):
-            return refs.resolve_group(self._db, ref)
-
-    def resolve_either(self, ref: str) -> Ref:
-        """What a RUN or GROUP of the command line means. Slugs `run_unknown`, `run_ambiguous`."""
-        with mapped(self._path):
-            return refs.resolve_either(self._db, ref)
-
-    def tag(self, name: str, run_id: str) -> None:
-        """Let `name` mean this run from now on. Slug `run_unknown`."""
-        with self._writing() as db:
-            listing.one(db, run_id)
-            db.execute("INSERT OR REPLACE INTO tag (name, run) VALUES (?, ?)", (name, run_id))
-
-    def remove(self, run_id: str) -> None:
-        """Remove a run and all that belongs to it, and its group if that is empty then; gives the room back."""
-        with self._writing() as db:
-            group = listing.one(db, run_id).group
-            db.execute("DELETE FROM run WHERE id = ?", (run_id,))
-            empty = "DELETE FROM run_group WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM run WHERE run_group = ?1)"
-            db.execute(empty, (group,))
-        with mapped(self._path):
-            self._db.executescript("PRAGMA incremental_vacuum")  # steps once a page; execute() would step once
-
-    def check(self) -> Checked:
-        """Read everything there is; changes nothing."""
-        with mapped(self._path):
-            return check(self._db, self._path)
+                return self.connection.execute(query, values).fetchall()
+        except UnicodeEncodeError:
+            return []
 
     @contextmanager
-    def _writing(self) -> Iterator[sqlite3.Connection]:
-        """One transaction: whole if the block ends well, else nothing."""
+    def _between(self, begin: str) -> Iterator[None]:
         with mapped(self._path):
-            self._db.execute("BEGIN IMMEDIATE")
-            try:
-                yield self._db
-                self._db.execute("COMMIT")
-            finally:
-                if self._db.in_transaction:
-                    self._db.execute("ROLLBACK")
+            self.connection.execute(begin)
+        try:
+            yield
+            with mapped(self._path):
+                self.connection.execute("COMMIT")
+        finally:
+            if self.connection.in_transaction:
+                with mapped(self._path):
+                    self.connection.execute("ROLLBACK")
+
+    def transaction(self) -> AbstractContextManager[None]:
+        return self._between("BEGIN IMMEDIATE")
+
+    def migration(self) -> AbstractContextManager[None]:
+        return self._between("BEGIN IMMEDIATE")
+
+    def snapshot(self) -> AbstractContextManager[None]:
+        return self._between("BEGIN")
+
+    def version(self) -> int:
+        """Read in one transaction, or another process's first step would show half."""
+        if not self.connection.in_transaction:
+            with self.snapshot():
+                return self.version()
+        with mapped(self._path):
+            (version,) = self.connection.execute("PRAGMA user_version").fetchone()
+            (owner,) = self.connection.execute("PRAGMA application_id").fetchone()
+            (objects,) = self.connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        if (version or objects) and owner != APPLICATION_ID:
+            raise ArchiveError("archive_unreadable", path=self.place, detail="a database of another program")
+        return int(version)
+
+    def apply(self, statement: str) -> None:
+        self.execute(statement)
+
+    def set_version(self, version: int) -> None:
+        self.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        self.execute(f"PRAGMA user_version = {version}")
+
+    def damage(self, most: int) -> list[str]:
+        """By SQLite's own check, and rows that belong to nothing."""
+        told = [line for (line,) in self.rows(f"PRAGMA integrity_check({most})") if line != "ok"]
+        try:
+            strays = self.rows("PRAGMA foreign_key_check")[:most]
+        except ArchiveError as fault:
+            return told or [str(fault.params["detail"])]
+        return told + [f"{table} row {row} belongs to nothing in {parent}" for table, row, parent, _ in strays]
+
+    def to_one_file(self) -> None:
+        """Leave nothing in a file beside it, and no room unused."""
+        with mapped(self._path):
+            self.connection.execute("PRAGMA journal_mode = DELETE")
+            self.connection.execute("VACUUM")
+
+    def shrink(self) -> None:
+        with mapped(self._path):
+            self.connection.executescript("PRAGMA incremental_vacuum")  # steps once a page; execute() would step once
+
+    def close(self) -> None:
+        self.connection.close()
+
+
+@contextmanager
+def _storable() -> Iterator[None]:
+    """What Python's module refuses before SQLite sees it."""
+    try:
+        yield
+    except (OverflowError, UnicodeEncodeError) as fault:
+        raise UnstorableError(str(fault)) from None
 
 
 def _create_private(path: Path) -> None:
@@ -200,12 +167,3 @@ def _create_private(path: Path) -> None:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with suppress(FileExistsError):
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-
-
-@contextmanager
-def _storable(run_id: str) -> Iterator[None]:
-    """Text that is no Unicode, numbers beyond 64 bits, a required figure that is none: refused before it is written."""
-    try:
-        yield
-    except (TypeError, OverflowError, UnicodeEncodeError, TooLargeError, msgspec.MsgspecError) as fault:
-        raise ArchiveError("run_unstorable", run=run_id, detail=str(fault)) from None

@@ -26,7 +26,7 @@ COMMANDS = {
     "gate": "The same as a check of a pipeline, against a baseline.",
     "workload": "Data sets, traces and logs: inspect, sample, make.",
     "lab": "A lesson of the handbook on the embedded engine, both sides shown.",
-    "runs": "The performance archive: list, show, rm, check.",
+    "runs": "The performance archive: list, show, tag, prune, export, import, copy, check.",
     "report": "One self-contained HTML file of runs; also Markdown, CSV, JSON, Parquet.",
     "engine": "Engines nilometer can launch: list, prepare, start, show.",
     "doctor": "Can this machine measure, does the target answer.",

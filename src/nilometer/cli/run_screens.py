@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 
-from nilometer.archive.protocol import Checked, RunRow
+from nilometer.archive.protocol import Checked, Remarks, RunRow
 from nilometer.core.errors import NiloError
 from nilometer.core.run import Run
 from nilometer.experiment.recover import Unfiled
 from nilometer.report import failed
-from nilometer.report.document import Block, Cell, Column, Document, Foot, Lead, Table
+from nilometer.report.document import Block, Cell, Column, Document, Fact, Facts, Foot, Lead, Table
 from nilometer.report.failures import Failures
 from nilometer.report.findings import cause, step
 from nilometer.text import units
@@ -39,7 +39,12 @@ def row_object(row: RunRow) -> dict[str, object]:
             "target": row.target,
             "model": row.model,
             "load": {"concurrency": row.concurrency, "rate_per_s": row.rate_per_s, "arrivals": row.arrivals},
-            "labels": {"service": row.service},
+            "labels": {
+                "service": row.service,
+                "service_version": row.service_version,
+                "model_version": row.model_version,
+                "quantisation": row.quantisation,
+            },
         },
         "latency_ms": {
             "ttft": {"p95": row.ttft_p95_ms},
@@ -49,7 +54,26 @@ def row_object(row: RunRow) -> dict[str, object]:
         "throughput": {"output_tokens_per_s": row.output_tokens_per_s},
         "records": row.records,
         "tags": row.tags,
+        "notes": row.notes,
     }
+
+
+def remarks_object(remarks: Remarks) -> dict[str, object]:
+    """The tags and notes of a run or a group, beside its machine form."""
+    notes = [{"written": rfc3339(note.written_wall_ns), "text": note.text} for note in remarks.notes]
+    return {"tags": remarks.tags, "notes": notes}
+
+
+def remarks_document(remarks: Remarks, words: Catalogue) -> Document:
+    """The same for the screen, each note on one line: who wrote it may have been somebody else."""
+    tags = [Fact(words.say("screen.runs.tags"), ", ".join(remarks.tags))] if remarks.tags else []
+    notes = [Fact(units.moment(note.written_wall_ns), _tame(note.text)) for note in remarks.notes]
+    return Document(lang=words.lang, blocks=[Facts(rows=[*tags, *notes])])
+
+
+def _tame(text: str) -> str:
+    """A text without what a terminal would obey."""
+    return " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
 
 
 def check_object(checked: Checked, recovered: Sequence[RunRow], unfiled: Sequence[Unfiled]) -> dict[str, object]:
@@ -80,11 +104,11 @@ def list_document(rows: list[RunRow], limit: int, archive: str, words: Catalogue
     legend = [words.say("screen.runs.legend_load"), *_legend(rows, words)]
     if len(rows) == limit:
         legend.append(words.say("screen.runs.older", limit=limit))
-    table = _fitted(_columns(words), [_row(row, same_year) for row in rows], legend)
+    table = _fitted(_columns(words), [_row(row, same_year, words) for row in rows], legend)
     return Document(lang=words.lang, blocks=[table])
 
 
-def _row(row: RunRow, same_year: bool) -> list[Cell]:
+def _row(row: RunRow, same_year: bool, words: Catalogue) -> list[Cell]:
     return [
         Cell(row.id, _VERDICT_MARKS[row.verdict]),
         Cell(_moment(row.started_wall_ns).strftime("%m-%d %H:%M" if same_year else "%Y-%m-%d")),
@@ -92,8 +116,14 @@ def _row(row: RunRow, same_year: bool) -> list[Cell]:
         Cell(units.rate(row.ttft_p95_ms)),
         Cell(units.rate(row.tpot_p95_ms)),
         Cell(units.rate(row.output_tokens_per_s)),
-        Cell(subject_of(row)),
+        Cell(_remarked(row, words) + subject_of(row)),
     ]
+
+
+def _remarked(row: RunRow, words: Catalogue) -> str:
+    """`[base, 2 notes] ` where somebody said something of the run."""
+    said = [*row.tags, words.say("screen.runs.notes", n=row.notes)] if row.notes else row.tags
+    return f"[{', '.join(said)}] " if said else ""
 
 
 def _lines(words: Catalogue, lines: Iterable[str]) -> Document:

@@ -2,35 +2,57 @@
 
 from __future__ import annotations
 
-import sys
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
+from nilometer.core.errors import SpecError
+from nilometer.core.run import Origin
+from nilometer.core.summary import Verdict
+
+from .bundles import copy_command, export_command, import_command
+from .checking import check_command
+from .pruning import prune_command
+from .remarks import note_command, tag_command
 from .session import Session, shared_options
+from .values import END, MOMENT
 
 if TYPE_CHECKING:
+    from nilometer.archive.protocol import Remarks
     from nilometer.core.group import Group
     from nilometer.core.run import Run
+    from nilometer.report.document import Document
 
 
 @click.group()
 def command() -> None:
     """The performance archive.
 
-    RUN is `latest`, an id, or the beginning of one id. GROUP is the same for a group of runs; `latest` is then
-    that of the newest run that has one.
+    RUN is `latest`, a tag, an id, the beginning of one id, or a file that `nilo runs export` has made. GROUP is the
+    same for a group of runs; `latest` is then that of the newest run that has one.
     """
+
+
+for other in (tag_command, note_command, prune_command, export_command, import_command, copy_command, check_command):
+    command.add_command(other)
 
 
 @command.command("list")
 @click.option("--limit", default=50, show_default=True, type=click.IntRange(min=1), help="The newest N runs.")
 @click.option("--service", metavar="NAME", help="Only runs of this service.")
+@click.option("--model", metavar="NAME", help="Only runs of models with this in their name.")
+@click.option("--since", type=MOMENT, help="Only runs from then on: 30d, 12h, 2026-11-30, 2026-11-30T08:00 (UTC).")
+@click.option("--until", type=END, help="Only runs until then; a date alone is included.")
+@click.option("--tag", metavar="NAME", help="Only the runs that this tag names.")
+@click.option("--verdict", type=click.Choice(get_args(Verdict)), help="Only runs with this verdict.")
+@click.option("--origin", type=click.Choice(get_args(Origin)), help="Only runs that came about so.")
 @click.option("--group", metavar="GROUP", help="Only runs of this group.")
 @shared_options
-def list_command(session: Session, limit: int, service: str | None, group: str | None) -> None:
-    """The newest runs first, with their key figures."""
-    from nilometer.archive.store import location, open_archive
+def list_command(session: Session, limit: int, since: int | None, until: int | None, **asked: Any) -> None:
+    """The newest runs first, with their key figures; those for which all holds that is asked."""
+    from nilometer.archive.protocol import ALL, Filter
+    from nilometer.archive.store import open_archive
     from nilometer.experiment.places import journal_folder
     from nilometer.experiment.recover import waiting
 
@@ -38,15 +60,16 @@ def list_command(session: Session, limit: int, service: str | None, group: str |
     from .run_screens import list_document, row_object
 
     with open_archive(session.archive_url, must_exist=True) as archive:
-        only = archive.resolve_group(group) if group else None
-        rows = archive.list_runs(limit, service=service, group=only)
+        group = archive.resolve_group(asked["group"]) if asked["group"] else None
+        only = Filter(**{**asked, "group": group}, since_ns=since, until_ns=until)
+        rows = archive.list_runs(limit, only)
     unfiled = waiting(journal_folder())
     if unfiled:
         session.progress("runs.waiting", n=unfiled)
-    path = str(location(session.archive_url))
     machine = {**head("runs"), "runs": [row_object(row) for row in rows]}
     session.emit(
-        machine, lambda: session.render(list_document(rows, limit, path, session.words, some=bool(service or group)))
+        machine,
+        lambda: session.render(list_document(rows, limit, archive.place, session.words, some=only != ALL)),
     )
 
 
@@ -67,21 +90,30 @@ def _show(session: Session, ref: str) -> None:
 
     with open_archive(session.archive_url, must_exist=True) as archive:
         found = archive.resolve_either(ref)
+        remarks = archive.remarks(found)
         if found.kind == "run":
-            _show_run(session, archive.get(found.id))
+            _show_run(session, archive.get(found.id), remarks)
         else:
-            _show_group(session, archive.get_group(found.id), archive.find(found.id))
+            _show_group(session, archive.get_group(found.id), archive.find(found.id), remarks)
 
 
-def _show_run(session: Session, run: Run) -> None:
+def _show_run(session: Session, run: Run, remarks: Remarks) -> None:
     from nilometer.report.build import run_document
 
     from .machine import run_object
 
-    session.emit(run_object(run), lambda: session.render(run_document(run, session.words, conditions=True)))
+    _emit(session, run_object(run), [run_document(run, session.words, conditions=True)], remarks)
 
 
-def _show_group(session: Session, group: Group, runs: list[Run]) -> None:
+def _emit(session: Session, machine: dict[str, object], documents: Sequence[Document], remarks: Remarks) -> None:
+    """What was measured, and behind it what people say of it."""
+    from .run_screens import remarks_document, remarks_object
+
+    shown = [*documents, remarks_document(remarks, session.words)] if any(remarks) else documents
+    session.emit({**machine, **remarks_object(remarks)}, lambda: "\n\n".join(map(session.render, shown)))
+
+
+def _show_group(session: Session, group: Group, runs: list[Run], remarks: Remarks) -> None:
     from nilometer.experiment.sweep import one_a_level
 
     from .group_screens import group_documents, group_findings
@@ -90,9 +122,7 @@ def _show_group(session: Session, group: Group, runs: list[Run]) -> None:
     runs = one_a_level(runs) if group.type == "sweep" else runs
     findings = group_findings(group, runs)
     machine = group_object(group.id, group.type, runs, findings)
-    session.emit(
-        machine, lambda: "\n\n".join(map(session.render, group_documents(group, runs, findings, session.words)))
-    )
+    _emit(session, machine, group_documents(group, runs, findings, session.words), remarks)
 
 
 def _show_errors(session: Session, ref: str) -> None:
@@ -104,6 +134,8 @@ def _show_errors(session: Session, ref: str) -> None:
 
     with open_archive(session.archive_url, must_exist=True) as archive:
         run = archive.get(archive.resolve(ref))
+        if run.summary.run_requests.started and not archive.row(run.id).records:
+            raise SpecError("records_gone", run=run.id)
         failures = gather(archive.records(run.id), run.phases.measured_ns)
     machine = {**run_object(run), "failed_requests": failures.kinds}
     session.emit(machine, lambda: session.render(failure_document(run, failures, session.words)))
@@ -125,32 +157,3 @@ def rm_command(session: Session, runs: tuple[str, ...]) -> None:
             archive.remove(row.id)
     machine = {**head("runs"), "removed": [row_object(row) for row in rows]}
     session.emit(machine, lambda: session.render(removed_document(rows, session.words)))
-
-
-@command.command("check")
-@shared_options
-def check_command(session: Session) -> None:
-    """File runs whose measuring program died, then read everything and say what is damaged; exit 3 if anything is."""
-    from nilometer.archive.store import location, open_archive
-    from nilometer.experiment.places import journal_folder
-    from nilometer.experiment.recover import Unfiled, recover
-
-    from .run_screens import check_document, check_object, recovered_lines
-
-    recovered: list[Run] = []
-    unfiled: list[Unfiled] = []
-    with open_archive(session.archive_url) as archive:
-        for found in recover(journal_folder(), archive):
-            if isinstance(found, Unfiled):
-                unfiled.append(found)
-                session.fail(found.fault)
-            else:
-                recovered.append(found)
-                for line in recovered_lines(found, session.words):
-                    session.tell(line)
-        checked = archive.check()
-        machine = check_object(checked, [archive.row(run.id) for run in recovered], unfiled)
-    path = str(location(session.archive_url))
-    session.emit(machine, lambda: session.render(check_document(checked, path, session.words)))
-    if checked.problems or unfiled or any(run.health.damage for run in recovered):
-        sys.exit(3)

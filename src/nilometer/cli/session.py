@@ -146,7 +146,9 @@ def shared_options(command: Command) -> Command:
     run.__click_params__ = getattr(command, "__click_params__", [])  # type: ignore[attr-defined]
     for option in (
         click.option(
-            "--archive", metavar="URL", help="sqlite:///path; default from NILO_ARCHIVE, else the data folder."
+            "--archive",
+            metavar="URL",
+            help="sqlite:///path or postgresql://...; default from NILO_ARCHIVE, else the data folder.",
         ),
         click.option("-q", "--quiet", is_flag=True, help="No progress, no warnings on stderr."),
         click.option("--json-file", metavar="FILE", help="Write the machine form to FILE beside the normal output."),

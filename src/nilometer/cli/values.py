@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import re
+import time
+from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar, Literal
 
 import click
 
+from nilometer.core.clock import NS_PER_S
+
 _SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+_AGES_S = {"m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+_AGO = re.compile(r"(\d{1,9})([mhdw])")
+_DAY = re.compile(r"\d{4}-?\d\d-?\d\d")
 _SPAN = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(us|ms|s|m|h)?")
 
 
@@ -57,6 +64,39 @@ class RampSeconds(Seconds):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         return "auto" if value == "auto" else super().convert(value, param, ctx)
+
+
+class Moment(click.ParamType[int]):
+    """A moment, as ns since 1970 UTC: so long ago (30d, 12h, 2w), or a date or time in UTC (2026-11-30T08:00).
+
+    A date alone is its first moment, or where it `ends` something, the first of the day behind it.
+    """
+
+    name = "moment"
+
+    def __init__(self, *, ends: bool = False) -> None:
+        self._ends = ends
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if isinstance(value, int):
+            return value
+        text = str(value).strip()
+        ago = _AGO.fullmatch(text)
+        try:
+            age_s = int(ago[1]) * _AGES_S[ago[2]] if ago else None
+            moment_ns = self._by_date(text) if age_s is None else time.time_ns() - age_s * NS_PER_S
+        except (ValueError, OverflowError):
+            moment_ns = -1
+        if moment_ns < 0:
+            raise Unfit(text, "30d, 12h, 2026-11-30, 2026-11-30T08:00", param, ctx)
+        return moment_ns
+
+    def _by_date(self, text: str) -> int:
+        told = datetime.fromisoformat(text)
+        moment = told if told.tzinfo else told.replace(tzinfo=UTC)
+        if self._ends and _DAY.fullmatch(text):
+            moment += timedelta(days=1)
+        return round(moment.timestamp()) * NS_PER_S
 
 
 class Share(click.ParamType[float]):
@@ -160,6 +200,8 @@ SECONDS = Seconds()
 WAIT = WaitSeconds()
 LEVELS = Levels()
 RAMP = RampSeconds()
+MOMENT = Moment()
+END = Moment(ends=True)
 SHARE = Share()
 LIMITS = Limits()
 PRICE = Price()

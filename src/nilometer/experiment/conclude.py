@@ -45,7 +45,7 @@ def conclude(
         phases = msgspec.structs.replace(phases, stopped_by="target_lost")
     witness = Witness(spec)
     records = witness.watch(journal.records(journals))
-    summary = summarise(records, spec, phases, health, memory, draw, _spike(spec.load))
+    summary = summarise(records, spec, phases, health, memory, draw, spike_of(spec.load))
     template_tokens = header.environment.model.template_tokens
     verdict, judged = judge(
         summary,
@@ -76,7 +76,7 @@ def conclude(
     return msgspec.structs.replace(run, condition_hash=condition_hash(run))
 
 
-def _spike(load: Load) -> Spike | None:
+def spike_of(load: Load) -> Spike | None:
     """The spike that the load is, if it is one."""
     stretches = plan(load.arrivals)
     if stretches is None or not load.arrivals.strip().startswith("spike"):

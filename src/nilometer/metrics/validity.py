@@ -59,6 +59,8 @@ _EFFECT: dict[str, tuple[Verdict, Severity]] = {
 }
 """What a finding makes of the verdict, and how severe it is. Gravest first; findings come in this order."""
 
+JUDGED = frozenset(_EFFECT)
+"""Every finding that is made here, from the Summary; all others are told by who saw it."""
 DEATHS = ("worker_died", "worker_silent", "journal_write_failed")
 """Findings that a worker ended before its time."""
 _WORST_FIRST: tuple[Verdict, ...] = ("inadmissible", "marked")

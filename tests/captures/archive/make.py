@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from tests.unit.archive.samples import int64, make_record, make_records, make_run, make_summary
 
 from nilometer.archive.migrate import migrations
+from nilometer.archive.protocol import Note, Ref
 from nilometer.archive.sqlite import SqliteArchive
 from nilometer.core.group import Group
 from nilometer.core.record import Frames, Record
@@ -19,6 +20,8 @@ from nilometer.core.run import Run
 
 HERE = Path(__file__).parent
 GROUP = Group(id="groupgroup22", type="sweep", started_wall_ns=7, spec='target = "embedded"\n', parent="parentgroup2")
+
+NOTE = Note(1_786_000_100_000_000_000, "before the new driver: 首")
 
 
 def contents() -> list[tuple[Run, list[Record]]]:
@@ -87,6 +90,8 @@ def main() -> None:
             lines = b"".join(msgspec.json.encode(record) + b"\n" for record in records)
             (HERE / f"{version}.{run.id}.records.jsonl").write_bytes(lines)
         archive.tag("base", contents()[0][0].id)
+        archive.tag_group("whole", GROUP.id)
+        archive.note(Ref("run", contents()[0][0].id), NOTE)
 
 
 if __name__ == "__main__":

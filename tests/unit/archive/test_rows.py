@@ -62,29 +62,26 @@ def test_unknown_health_columns_are_refused() -> None:
         rows.to_run(rows.from_run(make_run()), {"heat": b""})
 
 
-def listed(spec: str) -> dict[str, object]:
-    return {
-        "id": "a",
-        "started_wall_ns": 1,
-        "verdict": "marked",
-        "origin": "measured",
-        "records": 2,
-        "service": None,
-        "run_group": "g",
-        "level": "8",
-        "spec": spec,
-        "ttft_p95_ms": 1.5,
-        "tpot_p95_ms": None,
-        "e2e_p95_ms": None,
-        "output_tokens_per_s": None,
+def test_what_is_searched_by_is_read_from_a_spec_of_a_later_version() -> None:
+    spec = {
+        "target": "t",
+        "new": 1,
+        "load": {"concurrency": 4, "rate_per_s": None, "new": 2},
+        "labels": {"service": "chat", "quantisation": "q4_0", "extra": {}},
+    }
+    assert rows.searched(json.dumps(spec)) == {
+        "target": "t",
+        "model": None,
+        "service": "chat",
+        "service_version": None,
+        "model_version": None,
+        "quantisation": "q4_0",
+        "concurrency": 4,
+        "rate_per_s": None,
+        "arrivals": None,
     }
 
 
-def test_a_list_row_reads_a_spec_of_a_later_version() -> None:
-    row = rows.to_list_row(listed('{"target": "t", "new": 1, "load": {"concurrency": 4, "new": 2}}'), ["base"])
-    assert (row.target, row.model, row.concurrency, row.group, row.ttft_p95_ms) == ("t", None, 4, "g", 1.5)
-    assert row.tags == ["base"]
-
-
-def test_a_list_row_survives_a_spec_that_cannot_be_read() -> None:
-    assert rows.to_list_row(listed("{"), []).target is None
+def test_a_spec_that_cannot_be_read_is_searched_by_nothing() -> None:
+    assert set(rows.searched("{").values()) == {None}
+    assert set(rows.searched("{")) == set(rows.SEARCHED)

@@ -17,7 +17,7 @@ from nilometer.archive.sqlite import SqliteArchive
 from nilometer.cli.machine import group_object
 from nilometer.cli.runs import command
 from nilometer.core.group import Group
-from nilometer.core.run import Run
+from nilometer.core.run import Health, Run
 from nilometer.experiment.quickstart import diagnosis
 from nilometer.report.build import group_document
 from nilometer.report.terminal import render
@@ -103,7 +103,8 @@ def test_show_of_a_quickstart_is_the_screen_and_the_object_it_ended_with(path: P
     runs = quickstart_group(path)
     findings = diagnosis(runs)
     found = machine("show", "h2g")
-    assert found == json.loads(msgspec.json.encode(group_object("h2gggggggggg", "quickstart", runs, findings)))
+    group = group_object("h2gggggggggg", "quickstart", runs, findings)
+    assert found == json.loads(msgspec.json.encode({**group, "tags": [], "notes": []}))
     assert [run["level"] for run in found["runs"]] == ["1", "4", "8"]
     assert found["findings"]
     told = nilo_runs("show", "h2gggggggggg").stdout
@@ -155,7 +156,7 @@ def test_a_machine_form_is_written_beside_the_screen(path: Path, tmp_path: Path)
         (("rm", "nope"), "run_unknown"),
         (("rm", "g2"), "run_is_group"),
         (("list", "--group", "nope"), "group_unknown"),
-        (("list", "--archive", "postgresql://u:geheim@db/a"), "archive_scheme_unsupported"),
+        (("list", "--archive", "mysql://u:geheim@db/a"), "archive_scheme_unsupported"),
     ],
 )
 def test_what_cannot_be_done_as_written_is_one_line_and_exit_2(path: Path, arguments: tuple[str], slug: str) -> None:
@@ -272,3 +273,105 @@ def test_check_of_a_damaged_archive_is_exit_3(path: Path) -> None:
     assert result.exit_code == 3
     assert [problem["params"]["run"] for problem in json.loads(result.stdout)["problems"]] == ["k3v9aaaaaaaa"]
     assert "(run_damaged)" in nilo_runs("check").stdout
+
+
+def test_a_list_of_those_asked_for(path: Path) -> None:
+    def found(*asked: str) -> list[str]:
+        return [run["run"] for run in machine("list", *asked)["runs"]]
+
+    assert found("--tag", "base") == ["k3v9c2mq7x1d"]
+    assert found("--model", "LLA", "--verdict", "admissible", "--origin", "measured") == found()
+    assert found("--since", "2026-08-06", "--until", "2026-08-06") == found()
+    assert found("--since", "2026-08-07") == found("--until", "2026-08-05") == found("--verdict", "marked") == []
+
+
+def test_a_tag_is_given_moved_and_taken_away(path: Path) -> None:
+    assert nilo_runs("tag", "main", "k3v9c").stdout == "main means k3v9c2mq7x1d.\n"
+    assert nilo_runs("tag", "main", "g2xw").stdout == "main means g2xw; it meant k3v9c2mq7x1d.\n"
+    assert machine("tag", "main", "g2xw")["means"] == {"group": "g2xw"}
+    assert machine("show", "main")["tags"] == ["main"]
+    assert [run["run"] for run in machine("list", "--tag", "main")["runs"]] == ["k3v9aaaaaaaa"]
+    told = machine("tag", "main", "--delete")
+    assert (told["means"], told["meant"]) == (None, {"group": "g2xw"})
+    assert "(run_unknown)" in nilo_runs("show", "main").stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "slug"),
+    [
+        (("tag", "main"), "tag_or_delete"),
+        (("tag", "main", "base", "--delete"), "tag_or_delete"),
+        (("tag", "main", "--delete"), "tag_unknown"),
+        (("tag", "main", "nope"), "run_unknown"),
+        (("tag", "latest", "base"), "tag_invalid"),
+        (("tag", "a b", "base"), "tag_invalid"),
+        (("tag", "x" * 65, "base"), "tag_invalid"),
+        (("tag", "run.nilo", "base"), "tag_invalid"),
+        (("note", "nope", "text"), "run_unknown"),
+        (("note", "base", " "), "note_invalid"),
+        (("note", "base", "x" * 4_001), "note_invalid"),
+    ],
+)
+def test_what_cannot_be_said_of_a_run_is_refused(path: Path, arguments: tuple[str, ...], slug: str) -> None:
+    result = nilo_runs(*arguments)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert f"({slug})" in result.stderr
+
+
+def test_a_note_is_shown_with_the_run(path: Path) -> None:
+    assert nilo_runs("note", "base", "before the\x1b[31m new driver").stdout == "k3v9c2mq7x1d has 1 note.\n"
+    told = nilo_runs("show", "base").stdout
+    assert "before the [31m new driver" in told.splitlines()[-1]
+    assert "\x1b" not in told
+    (note,) = machine("show", "base")["notes"]
+    assert note["text"] == "before the\x1b[31m new driver"
+    assert machine("list")["runs"][1]["notes"] == 1
+    assert "[base, 1 note]" in nilo_runs("list").stdout
+
+
+def test_pruning_says_what_it_does(path: Path) -> None:
+    dry = machine("prune", "--keep", "0", "--dry-run")
+    assert (dry["runs"], dry["records"], dry["lots"][0]["group"], dry["dry_run"]) == (1, 2, "g2xw", True)
+    assert dry["bytes"] > 1_000
+    told = nilo_runs("prune", "--older-than", "2026-08-07", "--records-only").stdout
+    assert told.startswith("Removed 2 records of 1 run, ")
+    assert "g2xw" in told
+    assert "(records_gone)" in nilo_runs("show", "k3v9aaaaaaaa", "--errors").stderr
+    assert len(machine("list")["runs"]) == 2
+    assert nilo_runs("prune", "--older-than", "2026-08-05").stdout == "Nothing to remove.\n"
+    assert machine("prune", "--keep", "0")["runs"] == 1
+    assert [run["run"] for run in machine("list")["runs"]] == ["k3v9c2mq7x1d"]
+
+
+def test_pruning_without_a_bound_is_refused(path: Path) -> None:
+    result = nilo_runs("prune", "--records-only")
+    assert (result.exit_code, "(prune_unbounded)" in result.stderr) == (2, True)
+
+
+def test_figures_by_older_definitions_are_made_anew_when_asked_for(path: Path) -> None:
+    with SqliteArchive(path) as archive:
+        archive.put(make_run("old1", definitions=0, health=Health()), make_records(9))
+        archive.put(make_run("old2", definitions=0, origin="imported"), make_records(9))
+        archive.put(make_run("old3", definitions=0), [])
+    told = nilo_runs("check")
+    assert told.stderr == "3 runs have figures by older definitions. Next: `nilo runs check --resummarise`\n"
+    assert machine("check")["outdated"] == ["old1", "old2", "old3"]
+    result = nilo_runs("check", "--resummarise", "--json")
+    found = json.loads(result.stdout)
+    assert (found["resummarised"], found["outdated"], found["problems"]) == (["old1"], ["old2", "old3"], [])
+    anew, kept = result.stderr.splitlines()
+    assert anew == "figures of old1 made anew from its records: definitions 0 to 1"
+    assert kept.startswith("2 runs keep their older figures")
+    shown = machine("show", "old1")
+    assert (shown["definitions"], shown["run_requests"]["started"]) == (1, 9)
+    assert shown["spec"] == machine("show", "base")["spec"]
+    assert machine("show", "old3")["run_requests"]["started"] == 900
+
+
+def test_a_damaged_run_is_not_made_anew(path: Path) -> None:
+    with SqliteArchive(path) as archive:
+        archive.put(make_run("old1", definitions=0), make_records(9))
+        archive.db.execute("UPDATE record_segment SET codec = 'columns-9' WHERE run = 'old1'")
+    result = nilo_runs("check", "--resummarise", "--json")
+    assert (result.exit_code, result.stderr.count("(run_damaged)")) == (3, 1)
+    assert json.loads(result.stdout)["outdated"] == ["old1"]

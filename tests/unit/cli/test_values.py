@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 import pytest
 
-from nilometer.cli.values import HEADER, LABEL, LIMITS, PRICE, RAMP, SECONDS, SHARE, WAIT
+from nilometer.cli.values import END, HEADER, LABEL, LIMITS, MOMENT, PRICE, RAMP, SECONDS, SHARE, WAIT
 
 
 @pytest.mark.parametrize(
@@ -84,3 +84,36 @@ def test_a_bad_pair_is_refused_without_saying_it_back() -> None:
     assert "canary" not in str(refused.value)
     with pytest.raises(click.BadParameter):
         HEADER.convert("X: a\r\nY: b", None, None)
+
+
+DAY_NS = 86_400 * 10**9
+NOW_NS = 1_786_000_000 * 10**9
+
+
+@pytest.mark.parametrize(
+    ("text", "ago_ns"), [("30d", 30 * DAY_NS), ("12h", DAY_NS // 2), ("2w", 14 * DAY_NS), ("90m", DAY_NS // 16)]
+)
+def test_a_moment_so_long_ago(text: str, ago_ns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("time.time_ns", lambda: NOW_NS)
+    assert MOMENT.convert(text, None, None) == END.convert(text, None, None) == NOW_NS - ago_ns
+
+
+@pytest.mark.parametrize(
+    ("text", "begin_s", "end_s"),
+    [
+        ("1970-01-02", 86_400, 172_800),
+        ("1970-01-01T00:10", 600, 600),
+        ("1970-01-01 00:00:07", 7, 7),
+        ("1970-01-01T01:00+01:00", 0, 0),
+    ],
+)
+def test_a_moment_by_its_date(text: str, begin_s: int, end_s: int) -> None:
+    assert (MOMENT.convert(text, None, None), END.convert(text, None, None)) == (begin_s * 10**9, end_s * 10**9)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "30", "d", "-3d", "30y", "1.5d", "yesterday", "2026-13-01", "1901-01-01", "99999w"]
+)
+def test_what_is_no_moment_is_refused(text: str) -> None:
+    with pytest.raises(click.BadParameter, match="30d"):
+        MOMENT.convert(text, None, None)
