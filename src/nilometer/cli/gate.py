@@ -52,6 +52,6 @@ def command(
     if markdown:
         from nilometer.report import markdown as as_markdown
 
-        write_result(markdown, as_markdown.markdown(found.document(session.words)))
+        write_result(markdown, as_markdown.render(found.document(session.words)))
     found.show(session)
     raise SystemExit(exit_code(found.comparison))
