@@ -153,6 +153,8 @@ def test_a_server_that_says_back_all_it_is_told_gets_no_secret_into_what_is_kept
     told = nilo(env, "measure", *target, *SECRETS, *LOAD, "--no-probe", *kept, "--json")
     for words in (("show", "latest", "--errors"), ("show", "latest", "--json"), ("list",)):
         told += nilo(env, "runs", *words)
+    for form in ("html", "markdown", "csv", "json"):
+        told += nilo(env, "report", "latest", "--format", form, "-o", "-")
     assert echo[0].asked >= 160
     sent = ("canary-header", "canary-cookie", r"canary \"body\"", "canary-tool", "canary%2Fquery")
     for secret in (*sent, *(("Bearer canary-key",) if way == 0 else (USER, PROXY))):

@@ -50,8 +50,8 @@ def command(
 
         write_result(junit, junit_xml(found.comparison, family, session.words))
     if markdown:
-        from nilometer.report.markdown import render
+        from nilometer.report import markdown as as_markdown
 
-        write_result(markdown, render(found.document(session.words)))
+        write_result(markdown, as_markdown.render(found.document(session.words)))
     found.show(session)
     raise SystemExit(exit_code(found.comparison))

@@ -21,7 +21,7 @@ from nilometer.report import charts, csv_rows, parquet
 from nilometer.report.document import Document
 from nilometer.report.gather import SLOWEST, gather
 from nilometer.report.html_page import page
-from nilometer.report.markdown import markdown
+from nilometer.report.markdown import render
 from nilometer.report.whole import Shown, report_document
 from nilometer.text.i18n import LANGUAGES, Catalogue
 
@@ -253,7 +253,7 @@ def _html(archive: Archive, chosen: Chosen, lang: str) -> str:
 
 
 def _markdown(archive: Archive, chosen: Chosen, lang: str) -> str:
-    return markdown(_document(_shown(archive, chosen), chosen, Catalogue(lang)))
+    return render(_document(_shown(archive, chosen), chosen, Catalogue(lang)))
 
 
 def _machine(chosen: Chosen) -> dict[str, object]:

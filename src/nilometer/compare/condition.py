@@ -45,6 +45,8 @@ KS_CHANCE = 1.95
 """Where single lengths are at hand: a distance below KS_LEAST moves no figure by its margin, and one below KS_CHANCE *
 sqrt(1/n + 1/m) comes by chance of one mix of lengths in 999 of 1,000 cases."""
 HIT_POINTS = 0.05
+NO_SETTING = frozenset({"-m", "--model", "-a", "--alias", "--served-model-name", "--host", "--port"})
+"""Flags that say where and under which name: weights have rows of their own, by their hash and not by their path."""
 DURATION_FACTOR = 2.0
 
 
@@ -111,8 +113,16 @@ def _limit(machine: Machine, value: float | None) -> Value | None:
 
 
 def _flags(run: Run) -> Value | None:
+    """The flags as one text, without those of NO_SETTING and their values."""
     flags = run.environment.engine.flags
-    return None if flags is None else " ".join(flags)
+    if flags is None:
+        return None
+    kept = [
+        flag
+        for before, flag in zip(["", *flags], flags, strict=False)
+        if before not in NO_SETTING and flag.partition("=")[0] not in NO_SETTING
+    ]
+    return " ".join(kept)
 
 
 def _devices(run: Run) -> Value | None:

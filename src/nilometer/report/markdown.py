@@ -16,7 +16,7 @@ _SIGNS = re.compile(r"([\\*_{}\[\]<>#|~$!&`])")
 _LIST_START = re.compile(r"^(\d*)([-+=.)])(?=\s|=|$)")
 
 
-def markdown(document: Document) -> str:
+def render(document: Document) -> str:
     """The whole document, ending in a line feed."""
     return "\n\n".join("\n".join(_block(block)) for block in document.blocks) + "\n"
 

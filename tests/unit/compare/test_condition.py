@@ -105,6 +105,7 @@ def test_each_difference_is_named_and_refused_until_it_is_declared(
         ("summary.server", {"prefix_hit_ratio": 0.07}),
         ("environment.model.file", "/elsewhere/qwen.gguf"),
         ("environment.machine.load_average_1m", 3.0),
+        ("environment.engine.flags", ["-m", "/elsewhere/qwen.gguf", "-np", "8", "--port=8001", "--host", "127.0.0.1"]),
     ],
 )
 def test_what_moves_no_figure_is_no_difference(path: str, value: Any) -> None:

@@ -25,7 +25,7 @@ from nilometer.report.document import (
     Text,
     Waterfall,
 )
-from nilometer.report.markdown import markdown
+from nilometer.report.markdown import render
 from nilometer.report.whole import report_document
 from nilometer.text.i18n import Catalogue
 
@@ -58,7 +58,7 @@ def test_each_block_by_hand() -> None:
         ],
     )
     table = "|  | TTFT p95 ms |\n| --- | --: |\n| a\\|b | 480.1\\* |\n| c | - |\n\n\\* few"
-    assert markdown(document) == "\n\n".join(
+    assert render(document) == "\n\n".join(
         [
             "# Load test: a\\_b",
             "**Steady: 16 users, see `nilo runs show k3v9`.**",
@@ -77,7 +77,7 @@ def test_each_block_by_hand() -> None:
 def test_no_text_of_a_server_becomes_markup() -> None:
     records, borders = steady(60)
     pair = hostile(run_of(records, borders)), hostile_records(records)
-    told = markdown(report_document(shown(pair, pair), Catalogue("en")))
+    told = render(report_document(shown(pair, pair), Catalogue("en")))
     bare = re.sub(r"`[^`\n]*`", "", told)
     assert re.search(r"(?<!\\)<(?:img|svg|/script)", bare) is None
     assert re.search(r"(?<!\\)\]\(javascript", bare) is None
@@ -93,4 +93,4 @@ def test_no_text_of_a_server_becomes_markup() -> None:
     [("- a", "\\- a"), ("1. b", "1\\. b"), ("=== x", "\\=== x"), ("480.1 ms", "480.1 ms"), ("-5 ms", "-5 ms")],
 )
 def test_a_sentence_does_not_begin_a_list(words: str, told: str) -> None:
-    assert markdown(Document(lang="en", blocks=[Text(text=words)])) == f"{told}\n"
+    assert render(Document(lang="en", blocks=[Text(text=words)])) == f"{told}\n"
