@@ -10,7 +10,22 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 
-from . import archive, border, capacity, counts, fidelity, peer, rig, secure, size, traces, verdict, volume, workers
+from . import (
+    archive,
+    border,
+    capacity,
+    counts,
+    fidelity,
+    peer,
+    rig,
+    secure,
+    size,
+    traces,
+    verdict,
+    verifies,
+    volume,
+    workers,
+)
 from .result import Row, median_rows, table
 
 Bench = Callable[[], list[Row]]
@@ -33,6 +48,8 @@ BENCHES: dict[str, tuple[Bench, str]] = {
     "border": (border.border, "the search of `nilo sweep` against exhaustive grids, 20 engines (about an hour)"),
     "border-embedded": (border.embedded, "the same on the embedded engine (about 7 minutes)"),
     "border-quick": (border.quick_border, "two of them"),
+    "verifies": (verifies.verifies, "20 verifies of a server against itself, for real (about 15 minutes)"),
+    "verifies-quick": (verifies.quick_verifies, "two of them"),
     "archive": (
         archive.archive,
         "100,000 archived runs on SQLite and PostgreSQL; 8 writers, one killed (about 4 minutes)",
@@ -46,6 +63,8 @@ NOT_BY_DEFAULT = {
     "volume-quick",
     "archive",
     "archive-quick",
+    "verifies",
+    "verifies-quick",
     "traces-quick",
     "border",
     "border-embedded",

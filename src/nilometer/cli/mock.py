@@ -11,7 +11,7 @@ from nilometer import __version__
 from nilometer.core.errors import SpecError
 
 from .session import Session, shared_options
-from .values import Seconds, Unfit
+from .values import SHARE, Seconds, Unfit
 
 FAULT_NAMES = "http_400 http_429 http_500 http_503 drop mute cut stall stream_error html200 garbage noise drip flood"
 _TIMES = {
@@ -51,6 +51,7 @@ TIME = Seconds()
 @click.option("--gap", type=TIME, default="20ms", show_default=True, help="From one token to the next.")
 @click.option("--gap-per-stream", type=TIME, default="0ms", help="Added to the gap for each other request in service.")
 @click.option("--prefill", type=TIME, default="0ms", help="Added to TTFT per input token.")
+@click.option("--noise", type=SHARE, default="0%", help="Each request is off the script by a factor of its own (sd).")
 @click.option("--slots", default=0, type=click.IntRange(0), help="Requests served at once, the rest queues; 0 = all.")
 @click.option("--aligned", is_flag=True, help="Write the tokens of all streams at the same instants.")
 @click.option(

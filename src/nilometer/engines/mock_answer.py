@@ -13,7 +13,7 @@ import msgspec
 from nilometer.core.clock import NS_PER_MS
 
 from .mock_ask import Ask, Refusal
-from .mock_script import Fault, Length, Script, draw_length
+from .mock_script import Fault, Length, Script, draw_length, paced
 
 CREATED_S = 1_760_000_000
 WORDS = ("the", "river", "rises", "and", "a", "stone", "keeps", "its", "level", "for", "those", "who", "come", "after")
@@ -101,7 +101,7 @@ def answer(script: Script, ask: Ask, number: int, request_id: str, fault: Fault 
     """The steps of request `number`; offsets from the start of service."""
     if fault is not None and fault.kind in _AT_ONCE:
         return _at_once(script, ask, request_id, fault)
-    writer = _Writer(script, ask, number, request_id)
+    writer = _Writer(paced(script, number), ask, number, request_id)
     if not ask.stream:
         return Answer(200, _whole_steps(writer, fault), writer.reasoning_tokens)
     steps = writer.steps() if fault is None else _broken(writer, fault)

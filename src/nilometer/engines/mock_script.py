@@ -6,6 +6,7 @@ same answers in every run.
 
 from __future__ import annotations
 
+import math
 from random import Random
 from typing import Literal, NamedTuple
 
@@ -64,6 +65,8 @@ class Script(msgspec.Struct, frozen=True, kw_only=True):
     gap_ms_per_stream: float = 0.0
     """Added to every gap for each other request in service: a step of a larger batch takes longer."""
     prefill_ms_per_token: float = 0.0
+    noise: float = 0.0
+    """Each request is faster or slower than scripted by a factor of its own: the sd of its log, which is normal."""
     slots: int = 0
     """Requests served at once; the others queue in order of arrival. 0 = no limit."""
     aligned: bool = False
@@ -98,6 +101,8 @@ class Script(msgspec.Struct, frozen=True, kw_only=True):
         """Refuses what cannot be served: slug `mock_option`."""
         _require(bool(self.models), "models")
         _require(min(self.ttft_ms, self.gap_ms, self.gap_ms_per_stream, self.prefill_ms_per_token) >= 0, "a time < 0")
+        _require(0 <= self.noise <= 1, "noise")
+        _require(not (self.aligned and self.noise), "aligned and noise")
         _require(not self.aligned or self.gap_ms > 0 or self.null, "aligned needs a gap")
         _require(self.tokens >= 1, "tokens")
         _require(self.tokens_per_frame >= 1, "tokens_per_frame")
@@ -160,6 +165,15 @@ def draw_fault(script: Script, number: int) -> Fault | None:
         if left < 0:
             return fault
     return None
+
+
+def paced(script: Script, number: int) -> Script:
+    """The script as request `number` meets it: with its noise drawn."""
+    if not script.noise:
+        return script
+    factor = math.exp(_random(script, number, "pace").gauss(0, script.noise))
+    times = ("ttft_ms", "gap_ms", "prefill_ms_per_token")
+    return msgspec.structs.replace(script, **{name: factor * getattr(script, name) for name in times})
 
 
 class Length(NamedTuple):

@@ -75,7 +75,7 @@ def hold(
     contest: Contest,
     *,
     decided: Callable[[Sequence[Pair]], bool],
-    runs: Runs,
+    runs: Runs | None,
     watch: Watch,
     stop: Stop,
     tell: Tell,

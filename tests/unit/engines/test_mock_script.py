@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from statistics import fmean, stdev
 from typing import Any
 
 import pytest
 
 from nilometer.core.errors import SpecError
-from nilometer.engines.mock_script import FAULTS, Fault, Length, Script, draw_fault, draw_length, parse_fault
+from nilometer.engines.mock_script import FAULTS, Fault, Length, Script, draw_fault, draw_length, paced, parse_fault
 
 
 @pytest.mark.parametrize(
@@ -38,6 +40,8 @@ def test_nonsense_faults_are_refused_with_the_known_kinds(text: str) -> None:
         {"ttft_ms": -1.0},
         {"gap_ms": -1.0},
         {"gap_ms_per_stream": -0.1},
+        {"noise": -0.1},
+        {"noise": 0.1, "aligned": True},
         {"prefill_ms_per_token": -0.1},
         {"aligned": True, "gap_ms": 0.0},
         {"tokens": 0},
@@ -115,3 +119,16 @@ def test_drawn_lengths_cover_their_span() -> None:
 def test_every_fault_means_an_outcome_of_the_contract_or_leaves_it_to_the_client() -> None:
     for kind in FAULTS.values():
         assert (kind.error is not None) == (kind.outcome == "error")
+
+
+def test_noise_is_a_factor_of_each_request_and_the_same_again() -> None:
+    """sd of the log 5 %, mean of the log 0: over 400 requests within three standard errors."""
+    script = Script(ttft_ms=100, gap_ms=10, noise=0.05, seed=3)
+    drawn = [paced(script, number) for number in range(400)]
+    assert drawn == [paced(script, number) for number in range(400)]
+    assert {round(one.ttft_ms / one.gap_ms, 9) for one in drawn} == {10.0}
+    logs = [math.log(one.gap_ms / 10) for one in drawn]
+    assert abs(fmean(logs)) < 3 * 0.05 / 20
+    assert stdev(logs) == pytest.approx(0.05, rel=0.11)
+    plain = Script()
+    assert paced(plain, 1) is plain
