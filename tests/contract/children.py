@@ -7,12 +7,29 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PRELUDE = """
-import os, sys
+PRELUDE = r'''
+import json, os, sys, traceback
 from pathlib import Path
 from nilometer.archive.store import open_archive
 from tests.unit.archive.samples import *
-"""
+
+def start(work, *args):
+    """A process of this one's own, and what it prints."""
+    out, into = os.pipe()
+    pid = os.fork()
+    if pid:
+        os.close(into)
+        return pid, open(out)
+    os.dup2(into, 1)
+    code = 1
+    try:
+        work(*args)
+        code = 0
+    except BaseException:
+        traceback.print_exc()
+    sys.stdout.flush()
+    os._exit(code)
+'''
 
 
 def command_of(script: str, *args: object) -> list[str]:

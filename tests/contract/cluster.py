@@ -49,8 +49,8 @@ class Server:
         if self._rights:
             shutil.chown(self.folder, _USER, _USER)
             shutil.chown(secret, _USER, _USER)
-        words = ["-D", str(self.folder / "data"), "-U", "nilo", "-A", "scram-sha-256", f"--pwfile={secret}"]
-        words += ["--no-sync", "--no-instructions", "-E", "UTF8", "--locale=C.UTF-8"]
+        words = ["-D", str(self.folder / "data"), "-U", "nilo", "-A", "password", f"--pwfile={secret}"]
+        words += ["--no-sync", "--wal-segsize=1", "--no-instructions", "-E", "UTF8", "--locale=C.UTF-8"]
         self._do([str(self._binaries / "initdb"), *words])
 
     def start(self) -> None:

@@ -28,7 +28,7 @@ from .transfer import Moved
 def export(source: Database, of: Ref, path: Path, *, force: bool = False) -> int:
     """Write a new file; how many runs it holds. Tags stay behind: they are names in their archive, notes come along.
 
-    `force`: in place of one that is there. Slugs `file_exists`, `file_unwritable`, those of reading and writing archives.
+    `force`: in place of one that is there. Slugs `file_exists`, `file_unwritable`, those of reading and of writing.
     """
     if os.path.lexists(path) and not force:
         raise SpecError("file_exists", file=str(path))

@@ -21,7 +21,7 @@ _ROWS = 20
 
 
 @click.command("prune")
-@click.option("--keep", type=click.IntRange(min=0), help="Never the newest N of each service.")
+@click.option("--keep", type=click.IntRange(0, 10_000_000), help="Never the newest N of each service.")
 @click.option("--older-than", type=MOMENT, help="Only what is older: 90d, 12w, 2026-11-30.")
 @click.option("--service", metavar="NAME", help="Only runs of this service.")
 @click.option("--records-only", is_flag=True, help="Remove the raw records and keep the runs with their figures.")

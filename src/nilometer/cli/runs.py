@@ -39,7 +39,7 @@ for other in (tag_command, note_command, prune_command, export_command, import_c
 
 
 @command.command("list")
-@click.option("--limit", default=50, show_default=True, type=click.IntRange(min=1), help="The newest N runs.")
+@click.option("--limit", default=50, show_default=True, type=click.IntRange(1, 10_000_000), help="The newest N runs.")
 @click.option("--service", metavar="NAME", help="Only runs of this service.")
 @click.option("--model", metavar="NAME", help="Only runs of models with this in their name.")
 @click.option("--since", type=MOMENT, help="Only runs from then on: 30d, 12h, 2026-11-30, 2026-11-30T08:00 (UTC).")
@@ -146,11 +146,15 @@ def _show_errors(session: Session, ref: str) -> None:
 @shared_options
 def rm_command(session: Session, runs: tuple[str, ...]) -> None:
     """Remove runs with their records. An unknown RUN refuses all of them."""
+    from nilometer.archive.address import EXPORTED
     from nilometer.archive.store import open_archive
 
     from .machine import head
     from .run_screens import removed_document, row_object
 
+    file = next((run for run in runs if run.endswith(EXPORTED)), None)
+    if file is not None:
+        raise SpecError("run_is_file", file=file)
     with open_archive(session.archive_url, must_exist=True) as archive:
         rows = [archive.row(run_id) for run_id in dict.fromkeys(archive.resolve(run) for run in runs)]
         for row in rows:

@@ -65,6 +65,14 @@ def test_file_faults(number: int, slug: str) -> None:
     assert (caught.value.slug, caught.value.params["detail"]) == (slug, "told")
 
 
+def test_text_that_rotted_is_rot() -> None:
+    db = sqlite3.connect(":memory:")
+    with pytest.raises(ArchiveError) as caught, mapped(PATH):
+        db.execute("SELECT CAST(x'ff' AS TEXT)").fetchall()
+    db.close()
+    assert caught.value.slug == "archive_unreadable"
+
+
 def test_our_own_errors_pass() -> None:
     with pytest.raises(SpecError), mapped(PATH):
         raise SpecError("run_unknown", run="x")

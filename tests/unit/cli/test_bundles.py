@@ -100,6 +100,7 @@ def test_a_damaged_run_does_not_keep_the_others(folder: Path) -> None:
         (("import", "none.nilo"), "file_unreadable", 2),
         (("import", "a.sqlite"), "export_unreadable", 2),
         (("show", "none.nilo"), "file_unreadable", 2),
+        (("rm", "a.nilo"), "run_is_file", 2),
         (("copy", "none.sqlite", "b.sqlite"), "archive_missing", 3),
         (("copy", "a.sqlite", "mysql://u:geheim@db/a"), "archive_scheme_unsupported", 2),
     ],
