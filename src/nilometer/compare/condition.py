@@ -46,7 +46,7 @@ KS_CHANCE = 1.95
 sqrt(1/n + 1/m) comes by chance of one mix of lengths in 999 of 1,000 cases."""
 HIT_POINTS = 0.05
 NO_SETTING = frozenset({"-m", "--model", "-a", "--alias", "--served-model-name", "--host", "--port"})
-"""Flags that say where and under which name: weights have rows of their own, by their hash and not by their path."""
+"""Flags that say where and under which name; the weights have a row of their own, by their hash instead of a path."""
 DURATION_FACTOR = 2.0
 
 
