@@ -13,6 +13,7 @@ from nilometer.core.summary import Verdict
 
 from .bundles import copy_command, export_command, import_command
 from .checking import check_command
+from .history import history_command
 from .pruning import prune_command
 from .remarks import note_command, tag_command
 from .session import Session, shared_options
@@ -34,7 +35,16 @@ def command() -> None:
     """
 
 
-for other in (tag_command, note_command, prune_command, export_command, import_command, copy_command, check_command):
+for other in (
+    history_command,
+    tag_command,
+    note_command,
+    prune_command,
+    export_command,
+    import_command,
+    copy_command,
+    check_command,
+):
     command.add_command(other)
 
 

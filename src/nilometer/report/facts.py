@@ -53,6 +53,18 @@ def conditions(run: Run, words: Catalogue) -> list[Fact]:
     return [Fact(words.say(f"screen.fact.{name}"), value) for name, value in told if value]
 
 
+def condition_facts(run: Run, words: Catalogue) -> Facts:
+    """What a history holds still: what is served, how, and with which lengths."""
+    told = [
+        ("model", run.environment.model.id or run.spec.model),
+        ("engine", _engine(run)),
+        ("workload", run.spec.prompts.workload),
+        ("input", _input(run.summary.lengths, words)),
+        ("output", _output(run.summary.lengths, words)),
+    ]
+    return block([Fact(words.say(f"screen.fact.{name}"), value) for name, value in told if value])
+
+
 def load(run: Run, words: Catalogue) -> str:
     """Closed or open loop with its size."""
     return loads.kind(run.spec, words)
