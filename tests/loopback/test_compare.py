@@ -106,6 +106,13 @@ def test_a_gate_catches_it_and_tells_the_pipeline(env: Env, before: Mock, after:
     assert refused.returncode == 4
     assert "service_version: 1 | 2 (conditions_differ)" in refused.stderr
 
+    (chapter,) = json.loads(nilo(env, "runs", "history", "chat", "--json").stdout)["conditions"]
+    assert [one["service_version"] for one in chapter["tests"]][-1] == "2"
+    assert {len(one["runs"]) for one in chapter["tests"]} == {3}
+    assert chapter["tests"][-1]["tpot_p50"] == pytest.approx(22, rel=0.03)
+    assert nilo(env, "runs", "history", "chat").stdout.startswith("chat: ")
+    assert "(service_unknown)" in nilo(env, "runs", "history", "other").stderr
+
     one = now["runs"][0]["run"]
     whole = nilo(env, "compare", was["group"], one, "--change", "service-version", "--json")
     assert len(json.loads(whole.stdout)["runs"]["b"]) == 3, "a run stands for its repeats"
