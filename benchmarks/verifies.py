@@ -12,9 +12,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from random import Random
 
-from nilometer.cli.comparing import rule_of
+from nilometer.cli.comparing import Terms, rule_of
 from nilometer.cli.progress import Progress
-from nilometer.cli.verifying import judged
 from nilometer.core.environment import EngineFacts, ModelFacts
 from nilometer.core.spec import Load, Prompts
 from nilometer.engines.mock import launched
@@ -68,7 +67,7 @@ def _of(n: int) -> list[Row]:
 
 def _one(seed: int) -> tuple[str, int]:
     draw = Random(seed)
-    rule = rule_of(None, MOST)
+    terms = Terms(rule_of(None, MOST), frozenset())
 
     @contextmanager
     def start(_tell: Tell) -> Iterator[Reached]:
@@ -78,11 +77,11 @@ def _one(seed: int) -> tuple[str, int]:
             yield Reached((), Behind(server.url, EngineFacts(name="mock"), ModelFacts(id="mock"), server.pid))
 
     def decided(pairs: Sequence[Pair]) -> bool:
-        return judged(pairs, rule).verdict != "UNDECIDED"
+        return terms.judge(pairs)[0].verdict != "UNDECIDED"
 
     contest = Contest("itself", "mock", start, start, _LOAD, _PROMPTS, MOST)
     with Progress(Catalogue("en"), quiet=True) as watch:
         _, verified = hold(
             contest, decided=decided, runs=None, watch=watch, stop=Stop(), tell=quiet, random=Random(seed)
         )
-    return judged(verified.pairs, rule).verdict, len(verified.pairs)
+    return terms.judge(verified.pairs)[0].verdict, len(verified.pairs)

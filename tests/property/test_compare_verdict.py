@@ -19,7 +19,7 @@ RULES = st.booleans().map(lambda interleaved: Rule(family=FAMILY, interleaved=in
 
 
 @given(SIDE, SIDE, RULES)
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 def test_the_sides_change_places(a: dict[str, list[float]], b: dict[str, list[float]], rule: Rule) -> None:
     _, there, _ = judge_values(a, b, rule)
     _, back, _ = judge_values(b, a, rule)
@@ -31,7 +31,7 @@ def test_the_sides_change_places(a: dict[str, list[float]], b: dict[str, list[fl
 
 
 @given(SIDE, SIDE, RULES, st.floats(0.001, 1000))
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 def test_no_unit(a: dict[str, list[float]], b: dict[str, list[float]], rule: Rule, unit: float) -> None:
     of_a, of_b = ({name: [unit * value for value in values] for name, values in side.items()} for side in (a, b))
     _, plain, _ = judge_values(a, b, rule)
@@ -41,7 +41,7 @@ def test_no_unit(a: dict[str, list[float]], b: dict[str, list[float]], rule: Rul
 
 
 @given(SIDE, BROKEN, RULES)
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 def test_what_has_no_log_is_undecided_whatever_it_is(
     a: dict[str, list[float]], b: dict[str, list[float | None]], rule: Rule
 ) -> None:
@@ -54,7 +54,7 @@ def test_what_has_no_log_is_undecided_whatever_it_is(
 
 
 @given(SIDE, SIDE, RULES)
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 def test_the_verdict_is_what_the_interval_says(
     a: dict[str, list[float]], b: dict[str, list[float]], rule: Rule
 ) -> None:

@@ -17,6 +17,7 @@ from nilometer.compare.verdict import Comparison, Rule, judge
 from nilometer.core.errors import SpecError
 from nilometer.core.group import Group, parted
 from nilometer.core.run import Run
+from nilometer.experiment.verify import Pair
 
 from .machine import head
 
@@ -69,10 +70,25 @@ def rule_of(metrics: str | None, most: int) -> Rule:
     return Rule(family=family_of(metrics), interleaved=True, looks=Looks(most=most))
 
 
-def rule_of_group(group: Group) -> Rule:
-    """The rule that a verify was measured by."""
+class Terms(NamedTuple):
+    """By what a verify was measured: fixed before its first run, and kept with its group."""
+
+    rule: Rule
+    declared: frozenset[str]
+    """What its sides may differ in."""
+
+    def judge(self, pairs: Sequence[Pair]) -> tuple[Comparison, list[Difference]]:
+        """The verdict over these pairs. Slugs `conditions_differ`, `definitions_differ`."""
+        a, b = [pair.a for pair in pairs], [pair.b for pair in pairs]
+        found = differences(a, b)
+        require_alike(found, self.declared)
+        return judge(a, b, self.rule), found
+
+
+def terms_of(group: Group) -> Terms:
+    """Those of a verify out of the archive."""
     _, plan = parted(group.spec or "", "verify")
-    return rule_of(plan.get("metrics"), plan.get("pairs", 10))
+    return Terms(rule_of(plan.get("metrics"), plan.get("pairs", 10)), frozenset(plan.get("changes", ())))
 
 
 def side_of(archive: Archive, ref: str, level: str | None = None) -> SideOfArchive:
@@ -84,14 +100,15 @@ def side_of(archive: Archive, ref: str, level: str | None = None) -> SideOfArchi
     if found.kind == "run":
         run = archive.get(found.id)
         alike = [] if run.group is None else [one for one in archive.find(run.group) if _part(one) == _part(run)]
-        return SideOfArchive(ref, alike or [run])
-    runs = [run for run in archive.find(found.id) if level is None or run.level == level]
+        runs = alike if any(one.id == run.id for one in alike) else [run]
+    else:
+        runs = archive.find(found.id)
+    runs = [run for run in runs if level is None or run.level == level]
     if not runs:
         raise SpecError("side_empty", group=ref, level=level)
-    parts = list(dict.fromkeys(map(_part, runs)))
+    parts = _named(runs)
     if len(parts) > 1:
-        names = ", ".join(":".join(part for part in parts_of if part) or run_id for parts_of, run_id in _named(runs))
-        raise SpecError("side_mixed", group=ref, parts=names)
+        raise SpecError("side_mixed", group=ref, parts=", ".join(parts))
     return SideOfArchive(ref, runs)
 
 
@@ -100,12 +117,12 @@ def _part(run: Run) -> tuple[str | None, str | None]:
     return run.role, run.level
 
 
-def _named(runs: Sequence[Run]) -> list[tuple[tuple[str | None, str | None], str]]:
-    """Each part with the first run of it."""
+def _named(runs: Sequence[Run]) -> list[str]:
+    """Each part by its role and level, or where it has neither by its first run."""
     first: dict[tuple[str | None, str | None], str] = {}
     for run in runs:
         first.setdefault(_part(run), run.id[:6])
-    return list(first.items())
+    return [":".join(filter(None, part)) or run for part, run in first.items()]
 
 
 class Compared(NamedTuple):

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nilometer.compare.verdict import judge
+from nilometer.core.errors import ConditionError
 from nilometer.core.finding import Finding
 from nilometer.core.group import Group
 from nilometer.core.run import Run
 from nilometer.experiment.quickstart import diagnosis
 from nilometer.experiment.verify import pairs_of
 from nilometer.report.build import group_document, run_document
-from nilometer.report.document import Document
+from nilometer.report.document import Document, Lead
 from nilometer.report.lab import lab_document
 from nilometer.report.sweep import sweep_document
 from nilometer.report.verify import verify_document
 from nilometer.text.i18n import Catalogue
 
-from .comparing import rule_of_group
+from .comparing import terms_of
 
 
 def group_documents(group: Group, runs: Sequence[Run], findings: Sequence[Finding], words: Catalogue) -> list[Document]:
@@ -27,13 +27,22 @@ def group_documents(group: Group, runs: Sequence[Run], findings: Sequence[Findin
     if group.type == "sweep":
         return [sweep_document(runs, group.id, words)]
     if group.type == "verify":
-        rule = rule_of_group(group)
-        pairs = pairs_of(runs)
-        comparison = judge([pair.a for pair in pairs], [pair.b for pair in pairs], rule)
-        return [verify_document(comparison, rule, runs, group.id, words)]
+        return _verify_documents(group, runs, words)
     if findings:
         return [group_document(runs, group.id, findings[0], words)]
     return [run_document(run, words, conditions=True) for run in runs]
+
+
+def _verify_documents(group: Group, runs: Sequence[Run], words: Catalogue) -> list[Document]:
+    """The verdict; of one that was refused the refusal, and the report of each run."""
+    terms = terms_of(group)
+    try:
+        comparison, found = terms.judge(pairs_of(runs))
+    except ConditionError as fault:
+        refusal = Lead(text=words.say(f"error.{fault.slug}.what", **fault.params), tone="trouble")
+        each = [run_document(run, words, conditions=True) for run in runs]
+        return [Document(lang=words.lang, blocks=[refusal]), *each]
+    return [verify_document(comparison, terms.rule, runs, group.id, words, differences=found)]
 
 
 def group_findings(group: Group, runs: Sequence[Run]) -> list[Finding]:

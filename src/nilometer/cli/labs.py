@@ -5,22 +5,30 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from random import Random
+from typing import TYPE_CHECKING, NamedTuple
 
-from nilometer.compare.noise import Noise, noise, pairs_for
-from nilometer.compare.verdict import Comparison, Rule
+from nilometer.compare.condition import CHANGES
+from nilometer.compare.noise import noises, pairs_for
+from nilometer.core.errors import NiloError
 from nilometer.core.group import Group
 from nilometer.experiment.contest import LESSONS, Contest, hold
+from nilometer.experiment.follow import Stop
 from nilometer.experiment.lab import Lab, run_lab
 from nilometer.experiment.measure import Behind
-from nilometer.experiment.verify import Pair, Verified
+from nilometer.experiment.verify import Verified
 
-from .comparing import comparison_object, rule_of
+from .comparing import Terms, rule_of
 from .machine import group_object, head
 from .measuring import exit_code, interrupts, open_archive_of
 from .progress import Progress
 from .session import Session
-from .verifying import decided, ended, judged
+from .verifying import decided, document_of, machine_of
 
+if TYPE_CHECKING:
+    from nilometer.archive.protocol import Archive
+    from nilometer.text.i18n import Catalogue
+
+_FELT = "tpot_p50"
 _ASKED_CHANGE = 0.10
 """The change whose pairs the lesson counts: what the guide's example had lost."""
 
@@ -53,71 +61,82 @@ def run_mix(lab: Lab, session: Session) -> int:
     return exit_code(series, session)
 
 
+class Told(NamedTuple):
+    """One question of a lesson and what came of it."""
+
+    contest: Contest
+    terms: Terms
+    group: Group
+    verified: Verified
+
+
 def run_contests(name: str, session: Session) -> int:
-    """Two sides in turns, question after question; the verdict is the lesson, so none of them is a failure."""
-    told: list[tuple[Contest, Group, Verified, Comparison]] = []
+    """Two sides in turns, question after question; the verdict is the lesson, so none of them is a failure.
+
+    What was measured before an interrupt, or before a fault, is shown.
+    """
+    told: list[Told] = []
+    fault: NiloError | None = None
+    cut = False
     with (
         open_archive_of(session) as archive,
         interrupts() as stop,
         Progress(session.words, quiet=session.quiet) as progress,
     ):
         for contest in LESSONS[name]:
-            rule = rule_of(None, contest.most)
-
-            def enough(pairs: Sequence[Pair], rule: Rule = rule) -> bool:
-                return decided(pairs, rule, session)
-
-            group, verified = hold(
-                contest,
-                decided=enough,
-                runs=archive,
-                watch=progress,
-                stop=stop,
-                tell=session.progress,
-                random=Random(),  # noqa: S311 - names, not secrets
-            )
-            told.append((contest, group, verified, judged(verified.pairs, rule)))
-            if verified.series.cut or verified.series.fault:
+            try:
+                told.append(_held(contest, session, archive, progress, stop))
+            except (NiloError, KeyboardInterrupt) as met:
+                if not told:
+                    raise
+                fault, cut = (met, False) if isinstance(met, NiloError) else (None, True)
+                break
+            if told[-1].verified.series.cut or told[-1].verified.series.fault:
                 break
     _show(name, told, session)
-    return max(exit_code(verified.series, session) for _, _, verified, _ in told)
+    if fault is not None:
+        session.fail(fault)
+    codes = [exit_code(one.verified.series, session) for one in told]
+    codes += [130] if cut else [fault.exit_code] if fault is not None else []
+    return next(code for code in (130, 2, 3, 4, 5, 1, 0) if code in codes)
 
 
-def _show(name: str, told: Sequence[tuple[Contest, Group, Verified, Comparison]], session: Session) -> None:
-    from nilometer.report.verify import sides_of, verify_document
+def _held(contest: Contest, session: Session, archive: Archive, progress: Progress, stop: Stop) -> Told:
+    terms = Terms(rule_of(None, contest.most), frozenset(CHANGES))
+    group, verified = hold(
+        contest,
+        decided=lambda pairs: decided(pairs, terms, session),
+        runs=archive,
+        watch=progress,
+        stop=stop,
+        tell=session.progress,
+        random=Random(),  # noqa: S311 - names, not secrets
+    )
+    return Told(contest, terms, group, verified)
 
-    def machine(contest: Contest, group: Group, verified: Verified, comparison: Comparison) -> dict[str, object]:
-        sides = sides_of(comparison, verified.series.runs)
-        return comparison_object(comparison, rule_of(None, contest.most).family, sides, group=group.id)
 
-    def screen(contest: Contest, group: Group, verified: Verified, comparison: Comparison) -> str:
-        rule = rule_of(None, contest.most)
-        document = verify_document(
-            comparison, rule, verified.series.runs, group.id, session.words, ended=ended(verified)
-        )
-        return f"{_lesson(contest, verified, comparison, session)}\n\n{session.render(document)}"
+def _show(name: str, told: Sequence[Told], session: Session) -> None:
+    def screen(one: Told) -> str:
+        document = document_of(one.verified, one.terms, one.group, session.words)
+        return f"{_lesson(one, session.words)}\n\n{session.render(document)}"
 
     session.emit(
-        {**head("lab"), "lab": name, "comparisons": [machine(*one) for one in told]},
-        lambda: "\n\n".join(screen(*one) for one in told),
-        archived=[run.id for _, _, verified, _ in told for run in verified.series.runs],
+        {**head("lab"), "lab": name, "comparisons": [machine_of(one.verified, one.terms, one.group) for one in told]},
+        lambda: "\n\n".join(map(screen, told)),
+        archived=[run.id for one in told for run in one.verified.series.runs],
     )
 
 
-def _lesson(contest: Contest, verified: Verified, comparison: Comparison, session: Session) -> str:
+def _lesson(one: Told, words: Catalogue) -> str:
     """What is to be learned from it, in one sentence with its figures."""
-    ratios = {one.metric: one.ratio for one in comparison.metrics}
-    ttft, tpot = ratios.get("ttft_p50"), ratios.get("tpot_p50")
-    found = _noise(contest, verified)
-    if ttft is None or tpot is None or found is None or found.run_spread is None:
-        return session.words.say("screen.lab.half")
-    row = next(row for row in rule_of(None, contest.most).family if row.name == "tpot_p50")
-    pairs = pairs_for(math.log1p(found.run_spread), math.log1p(_ASKED_CHANGE), row.log_margin)
-    return session.words.say(
-        f"screen.lab.{contest.name}", ttft=ttft - 1, tpot=tpot - 1, spread=found.run_spread, pairs=pairs
-    )
-
-
-def _noise(contest: Contest, verified: Verified) -> Noise | None:
-    row = next(row for row in rule_of(None, contest.most).family if row.name == "tpot_p50")
-    return noise(row, [pair.a for pair in verified.pairs], [pair.b for pair in verified.pairs], contest.most)
+    rule, pairs = one.terms.rule, one.verified.pairs
+    comparison, _ = one.terms.judge(pairs)
+    ratios = {metric.metric: metric.ratio for metric in comparison.metrics}
+    ttft, tpot = ratios.get("ttft_p50"), ratios.get(_FELT)
+    found = noises(rule, [pair.a for pair in pairs], [pair.b for pair in pairs])
+    spread = next((noise.run_spread for noise in found if noise.metric == _FELT), None)
+    if ttft is None or tpot is None or spread is None:
+        return words.say("screen.lab.half")
+    row = next(row for row in rule.family if row.name == _FELT)
+    needed = pairs_for(math.log1p(spread), math.log1p(_ASKED_CHANGE), row.log_margin, rule)
+    return words.say(f"screen.lab.{one.contest.name}", ttft=ttft - 1, tpot=tpot - 1, spread=spread, pairs=needed)

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from nilometer.compare.condition import Change, differences, parse_changes, require_alike
-from nilometer.compare.noise import noise
-from nilometer.compare.verdict import Comparison, Rule, judge
+from nilometer.compare.condition import Change, parse_changes
+from nilometer.compare.noise import noises
+from nilometer.compare.verdict import Comparison
 from nilometer.core.group import Group, with_plan
 from nilometer.core.mask import Mask
-from nilometer.core.run import Run, new_id
+from nilometer.core.run import new_id
 from nilometer.core.spec import Spec, secrets_of, to_toml, without_secrets
 from nilometer.experiment.measure import check
 from nilometer.experiment.verify import Pair, Plan, Reached, Role, Side, Verified, verify
 
 from . import comparing
-from .comparing import comparison_object, rule_of
+from .comparing import Terms, comparison_object, rule_of
 from .measuring import interrupts, like, open_archive_of, reached, refuse_what_is_no_target
 from .progress import Progress
 from .session import Session
@@ -29,7 +29,9 @@ from .spec_options import headers_given, resolve
 
 if TYPE_CHECKING:
     from nilometer.archive.protocol import Archive
+    from nilometer.report.document import Document
     from nilometer.report.verify import Ending
+    from nilometer.text.i18n import Catalogue
 
 Headers = tuple[tuple[str, str], ...]
 _OF_TARGETS: tuple[Change, ...] = ("service", "service-version", "model", "quantisation", "engine", "flags")
@@ -42,44 +44,32 @@ def run_verify(a: str, b: str, session: Session, given: dict[str, Any]) -> int:
     with ExitStack() as stack:
         archive = None if given["no_archive"] else stack.enter_context(open_archive_of(session))
         sides = _sides(a, b, session, given, archive)
-        group = _group(sides["a"].spec, given)
-        declared = _declared(sides, given["changes"])
+        terms = Terms(rule, _declared(sides, given["changes"]))
+        group = _group(sides["a"].spec, terms, given)
         stop = stack.enter_context(interrupts())
         verified = verify(
             sides,
             Plan(given["pairs"], given["budget"]),
             group,
-            decided=lambda pairs: alike(pairs, declared) and decided(pairs, rule, session),
+            decided=lambda pairs: decided(pairs, terms, session),
             runs=archive,
             watch=stack.enter_context(Progress(session.words, quiet=session.quiet)),
             stop=stop,
             random=Random(),  # noqa: S311 - names, not secrets
         )
-    comparison = judged(verified.pairs, rule)
-    show(comparison, rule, verified.series.runs, group, session, archived=archive is not None, ended=ended(verified))
+    comparison = _show(verified, terms, group, session, archived=archive is not None)
     return exit_code(comparison, verified, session)
 
 
-def judged(pairs: Sequence[Pair], rule: Rule) -> Comparison:
-    """The verdict over the pairs that count."""
-    return judge([pair.a for pair in pairs], [pair.b for pair in pairs], rule)
-
-
-def _declared(sides: Mapping[Role, Side], changes: Sequence[str]) -> set[str]:
+def _declared(sides: Mapping[Role, Side], changes: Sequence[str]) -> frozenset[str]:
     """What may differ: whatever two targets are named for, and what the user adds; nothing of one named twice."""
-    said = {word for text in changes for word in parse_changes(text)}
-    return said if sides["a"].spec.target == sides["b"].spec.target else said | set(_OF_TARGETS)
+    said = frozenset(word for text in changes for word in parse_changes(text))
+    return said if sides["a"].spec.target == sides["b"].spec.target else said | frozenset(_OF_TARGETS)
 
 
-def alike(pairs: Sequence[Pair], declared: Collection[str]) -> bool:
-    """Always: what is not alike and not declared is refused, slug `conditions_differ`."""
-    require_alike(differences([pair.a for pair in pairs], [pair.b for pair in pairs]), declared)
-    return True
-
-
-def decided(pairs: Sequence[Pair], rule: Rule, session: Session) -> bool:
-    """Looks after each pair, and says what it sees."""
-    comparison = judged(pairs, rule)
+def decided(pairs: Sequence[Pair], terms: Terms, session: Session) -> bool:
+    """Looks after each pair, and says what it sees. Slugs `conditions_differ`, `definitions_differ`."""
+    comparison, _ = terms.judge(pairs)
     verdict = session.words.say(f"screen.comparison.{comparison.verdict}")
     session.progress("verify.so_far", n=len(pairs), verdict=verdict)
     return comparison.verdict != "UNDECIDED"
@@ -103,8 +93,10 @@ def _reached(spec: Spec, headers: Headers, session: Session) -> Iterator[Reached
         yield Reached(found.headers, found.behind)
 
 
-def _group(spec: Spec, given: dict[str, Any]) -> Group:
-    plan = {"pairs": given["pairs"], **({} if given["metrics"] is None else {"metrics": given["metrics"]})}
+def _group(spec: Spec, terms: Terms, given: dict[str, Any]) -> Group:
+    plan: dict[str, Any] = {"pairs": given["pairs"], "changes": sorted(terms.declared)}
+    if given["metrics"] is not None:
+        plan["metrics"] = given["metrics"]
     return Group(
         id=new_id(Random()),  # noqa: S311 - a name
         type="verify",
@@ -120,29 +112,36 @@ def ended(verified: Verified) -> Ending | None:
     return "lost" if verified.series.fault is not None else verified.short
 
 
-def show(
-    comparison: Comparison,
-    rule: Rule,
-    runs: Sequence[Run],
-    group: Group,
-    session: Session,
-    *,
-    archived: bool,
-    ended: Ending | None = None,
-) -> None:
+def _show(verified: Verified, terms: Terms, group: Group, session: Session, *, archived: bool) -> Comparison:
     """The result on stdout."""
-    from nilometer.report.verify import sides_of, verify_document
-
-    sides = sides_of(comparison, runs)
-    most = rule.looks.most if rule.looks else len(sides[0])
-    noises = [noise(row, *sides, most) for row in rule.family if row.primary]
-    told = [one._asdict() for one in noises if one is not None]
+    comparison, _ = terms.judge(verified.pairs)
+    runs = verified.series.runs
     session.emit(
-        comparison_object(comparison, rule.family, sides, group=group.id, noise=told),
-        lambda: session.render(
-            verify_document(comparison, rule, runs, group.id, session.words, archived=archived, ended=ended)
-        ),
+        machine_of(verified, terms, group),
+        lambda: session.render(document_of(verified, terms, group, session.words, archived=archived)),
         archived=[run.id for run in runs] if archived else (),
+    )
+    return comparison
+
+
+def machine_of(verified: Verified, terms: Terms, group: Group) -> dict[str, object]:
+    """The machine form of a verify: the comparison, its group, and the noise of the machine."""
+    from nilometer.report.verify import sides_of
+
+    comparison, found = terms.judge(verified.pairs)
+    sides = sides_of(comparison, verified.series.runs)
+    told = [one._asdict() for one in noises(terms.rule, *sides)]
+    return comparison_object(comparison, terms.rule.family, sides, found, group=group.id, noise=told)
+
+
+def document_of(verified: Verified, terms: Terms, group: Group, words: Catalogue, *, archived: bool = True) -> Document:
+    """The screen of a verify."""
+    from nilometer.report.verify import verify_document
+
+    comparison, found = terms.judge(verified.pairs)
+    runs = verified.series.runs
+    return verify_document(
+        comparison, terms.rule, runs, group.id, words, differences=found, archived=archived, ended=ended(verified)
     )
 
 

@@ -193,7 +193,7 @@ FIELDS: tuple[Field, ...] = (
     Field("slo", ("slo",), lambda run: _plain(run.spec.slo)),
     Field("client.nilometer", ("client",), _client),
     Field("client.tool", ("client",), lambda run: run.tool),
-    Field("client.definitions", ("client",), lambda run: run.definitions),
+    Field("definitions", (), lambda run: run.definitions),
     Field("client.origin", ("client",), lambda run: run.origin),
     Field("generator.verdict", ("client",), _generator),
     Field("host.cpu_model", ("host",), lambda run: run.environment.machine.cpu_model),
@@ -243,8 +243,12 @@ def refusing(found: Sequence[Difference], declared: Collection[str] = ()) -> lis
 
 
 def require_alike(found: Sequence[Difference], declared: Collection[str] = ()) -> None:
-    """Refuse unlike conditions: slug `conditions_differ`, with the fields and the words that would declare them."""
+    """Refuse unlike conditions: slug `conditions_differ`, with the fields and the words that would declare them.
+
+    Figures of different definitions are no more alike than metres and feet: slug `definitions_differ`."""
     refused = refusing(found, declared)
+    if any(one.field == "definitions" for one in refused):
+        raise ConditionError("definitions_differ")
     if refused:
         fields = "; ".join(f"{one.field}: {_told(one.a)} | {_told(one.b)}" for one in refused)
         words = dict.fromkeys(one.changes[0] for one in refused)

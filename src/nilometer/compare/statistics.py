@@ -118,34 +118,38 @@ def holm(p_values: Sequence[float], factor: Callable[[int], float] = float) -> l
     return adjusted
 
 
-def more_runs(estimate: Estimate, margin: float, alpha: float = 0.05, most: int = MOST_MORE) -> int | None:
+def more_runs(
+    estimate: Estimate, margin: float, alpha: float = 0.05, claim: float | None = None, most: int = MOST_MORE
+) -> int | None:
     """How many more runs a side (pairs) decide this with POWER, if the truth is what was estimated; at least 1.
 
     `margin` is that of the log ratio. Within it what has to be shown is that the difference lies inside it, beyond it
     that it lies outside. None where more than `most` would be needed: an estimate on the border of the margin is not
     decided by any number. Reckoned with the variance seen, by a shifted t; below two runs a side there is none to
-    reckon with, and LEAST_RUNS are asked for.
+    reckon with, and LEAST_RUNS are asked for. `claim`: the level of a claim that it lies outside, where that is
+    adjusted for other figures.
     """
+    levels = alpha, alpha if claim is None else claim
     lacking = max(LEAST_RUNS - min(estimate.n_a, estimate.n_b), 1)
     if estimate.standard_error is None:
         return lacking
-    if _power(estimate, most, margin, alpha) < POWER:
+    if _power(estimate, most, margin, levels) < POWER:
         return None
     low, high = lacking - 1, max(most, lacking)
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if _power(estimate, middle, margin, alpha) < POWER else (low, middle)
+        low, high = (middle, high) if _power(estimate, middle, margin, levels) < POWER else (low, middle)
     return high
 
 
-def _power(estimate: Estimate, more: int, margin: float, alpha: float) -> float:
-    """The chance of a verdict after so many more runs a side."""
+def _power(estimate: Estimate, more: int, margin: float, levels: tuple[float, float]) -> float:
+    """The chance of a verdict after so many more runs a side, at the levels of "inside" and of "outside"."""
     n_a, n_b = estimate.n_a, estimate.n_b
     shrunk = math.sqrt((1 / (n_a + more) + 1 / (n_b + more)) / (1 / n_a + 1 / n_b))
     error = (estimate.standard_error or 0.0) * shrunk
     df = (estimate.df or 0.0) + more * (1 if estimate.paired else 2)
-    needed = beyond(alpha, df)
     below, above = ((margin + side * estimate.log_ratio) / error for side in (-1, 1))
     if min(below, above) < 0:
-        return tail(needed + min(below, above), df)
+        return tail(beyond(levels[1], df) + min(below, above), df)
+    needed = beyond(levels[0], df)
     return max(0.0, tail(needed - below, df) + tail(needed - above, df) - 1)

@@ -44,6 +44,11 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     interleaved: bool = False
     looks: Looks | None = None
 
+    @property
+    def primaries(self) -> int:
+        """How many figures are judged, which the claims are adjusted for."""
+        return max(1, sum(row.primary for row in self.family))
+
     def level(self, alpha: float, runs: int) -> float:
         """What of a rate `alpha` may be spent on this look, after so many runs a side; 0: nothing may be claimed."""
         if runs < LEAST_RUNS:
@@ -74,7 +79,8 @@ class MetricVerdict(msgspec.Struct, frozen=True, kw_only=True):
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     """What came of it. `more_runs_needed` is a side: 0 with a verdict, None where no number in reason decides.
 
-    `left_out` are runs that are not admissible: their figures are no figures. In pairs their partner goes with them.
+    `left_out` are runs that are not admissible, or were cut off: their figures are no figures. In pairs their partner
+    goes with them.
     """
 
     verdict: Outcome
@@ -93,7 +99,7 @@ def judge(runs_a: Sequence[Run], runs_b: Sequence[Run], rule: Rule) -> Compariso
     here: see `condition`.
     """
     kept_a, kept_b = _admissible(runs_a, runs_b, interleaved=rule.interleaved)
-    out = [run.id for run in (*runs_a, *runs_b) if run.verdict == "inadmissible"]
+    out = [run.id for run in (*runs_a, *runs_b) if not _counts(run)]
     a, b = ({row.name: [row.of(run.summary) for run in kept] for row in rule.family} for kept in (kept_a, kept_b))
     verdict, metrics, more = judge_values(a, b, rule)
     return Comparison(
@@ -197,8 +203,12 @@ def _verdict(one: _Compared, estimate: Estimate, rule: Rule, level: float, p: fl
         verdict=outcome,
         p_adjusted=p,
         held=one.ratios(held),
-        more_runs_needed=more_runs(estimate, margin, rule.alpha) if outcome == "UNDECIDED" else 0,
+        more_runs_needed=_needed(estimate, margin, rule) if outcome == "UNDECIDED" else 0,
     )
+
+
+def _needed(estimate: Estimate, margin: float, rule: Rule) -> int | None:
+    return more_runs(estimate, margin, rule.alpha, rule.alpha / rule.primaries)
 
 
 def _shown(one: _Compared) -> MetricVerdict:
@@ -238,4 +248,4 @@ def _admissible(a: Sequence[Run], b: Sequence[Run], *, interleaved: bool) -> tup
 
 
 def _counts(run: Run) -> bool:
-    return run.verdict != "inadmissible"
+    return run.verdict != "inadmissible" and not run.phases.interrupted

@@ -9,6 +9,7 @@ from functools import partial
 from random import Random
 from typing import NamedTuple
 
+from nilometer.compare.condition import CHANGES
 from nilometer.core.environment import EngineFacts, ModelFacts
 from nilometer.core.group import Group, with_plan
 from nilometer.core.run import Runs, new_id
@@ -20,7 +21,7 @@ from nilometer.engines.tell import Tell
 
 from .follow import Stop, Watch
 from .measure import Behind
-from .verify import Pair, Plan, Reached, Side, Verified, verify
+from .verify import Pair, Plan, Reached, Role, Side, Verified, verify
 
 Start = Callable[[Tell], AbstractContextManager[Reached]]
 
@@ -86,8 +87,11 @@ def hold(
         id=new_id(random),
         type="verify",
         started_wall_ns=time.time_ns(),
-        spec=with_plan(to_toml(contest.spec), "verify", {"pairs": contest.most}),
+        spec=with_plan(to_toml(contest.spec), "verify", {"pairs": contest.most, "changes": list(CHANGES)}),
     )
-    sides = {"a": Side(contest.spec, partial(contest.a, tell)), "b": Side(contest.spec, partial(contest.b, tell))}
+    sides: dict[Role, Side] = {
+        "a": Side(contest.spec, partial(contest.a, tell)),
+        "b": Side(contest.spec, partial(contest.b, tell)),
+    }
     plan = Plan(contest.most)
-    return group, verify(sides, plan, group, decided=decided, runs=runs, watch=watch, stop=stop, random=random)  # type: ignore[arg-type]
+    return group, verify(sides, plan, group, decided=decided, runs=runs, watch=watch, stop=stop, random=random)

@@ -58,7 +58,7 @@ class Pair(NamedTuple):
 
     @property
     def fit(self) -> bool:
-        return "inadmissible" not in (self.a.verdict, self.b.verdict)
+        return not any(run.verdict == "inadmissible" or run.phases.interrupted for run in self)
 
 
 class Verified(NamedTuple):
@@ -112,7 +112,8 @@ def verify(
 
     series = one_by_one((partial(test, role) for role in turns.roles(decided)), stop)
     gone = next(map(lost, series.runs[-1:]), None)
-    return Verified(series._replace(fault=series.fault or gone), turns.pairs, turns.short)
+    cut = series.cut or any(run.phases.interrupted and run.health.death is None for run in series.runs)
+    return Verified(series._replace(fault=series.fault or gone, cut=cut), turns.pairs, turns.short)
 
 
 class _Turns:
@@ -152,8 +153,8 @@ class _Turns:
                 return
             for role in order_of(len(self.pairs)):
                 yield role
-                if lost(self.measured[-1]) is not None:
-                    return  # the next would find nobody
+                if lost(self.measured[-1]) is not None or self.measured[-1].phases.interrupted:
+                    return  # the next would find nobody, or is not wanted
             fit = pairs_of(self.measured[-2:])
             self.pairs += fit
             spoiled = 0 if fit else spoiled + 1

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-from nilometer.compare.noise import noise
+from nilometer.compare.condition import Difference
+from nilometer.compare.noise import noises
 from nilometer.compare.verdict import Comparison, Rule
 from nilometer.core.run import Run
 from nilometer.text import units
 from nilometer.text.i18n import Catalogue
 
 from . import notes
-from .comparison import comparison_document, name_of
+from .comparison import comparison_document, condition_table, name_of
 from .document import Document, Fact, Facts, Foot
 from .notes import short
 
@@ -26,6 +27,7 @@ def verify_document(
     group: str,
     words: Catalogue,
     *,
+    differences: Sequence[Difference] = (),
     archived: bool = True,
     ended: Ending | None = None,
 ) -> Document:
@@ -39,7 +41,11 @@ def verify_document(
         rule.family,
         sides,
         words,
-        more=[*_about(rule, sides, words), *notes.blocks(runs, words, told=set(), archived=archived, most=3)],
+        more=[
+            *([condition_table(differences, words)] if differences else []),
+            *_about(rule, sides, words),
+            *notes.blocks(runs, words, told=set(), archived=archived, most=3),
+        ],
         foot=_foot(runs, group, words, archived),
         why_short=None if ended is None else words.say(f"screen.verify.{ended}"),
     )
@@ -57,8 +63,8 @@ def _about(rule: Rule, sides: tuple[list[Run], list[Run]], words: Catalogue) -> 
     if not a:
         return []
     most = rule.looks.most if rule.looks else len(a)
-    found = [(row, noise(row, a, b, most)) for row in rule.family if row.primary]
-    known = [(name_of(row, words), told) for row, told in found if told is not None]
+    names = {row.name: name_of(row, words) for row in rule.family}
+    known = [(names[told.metric], told) for told in noises(rule, a, b)]
     rows = [
         ("done", words.say("screen.verify.pairs_of", n=len(a), most=most)),
         ("spread", _each([(name, told.run_spread) for name, told in known], units.percent, words)),

@@ -61,7 +61,7 @@ DIFFER: list[tuple[str, Any, str, set[str]]] = [
     ("spec.stream", False, "stream", {"api"}),
     ("spec.slo", "ttft_p95<=1s", "slo", {"slo"}),
     ("environment.client.nilometer", "0.2.0", "client.nilometer", {"client"}),
-    ("definitions", 2, "client.definitions", {"client"}),
+    ("definitions", 2, "definitions", set()),
     ("tool", "other", "client.tool", {"client"}),
     ("origin", "simulated", "client.origin", {"client"}),
     ("summary.generator.verdict", "limited", "generator.verdict", {"client"}),
@@ -268,8 +268,15 @@ def test_a_run_of_another_tool_that_tells_nothing_of_its_machine() -> None:
 
 def test_every_row_has_a_name_of_its_own_and_a_word() -> None:
     assert len({row.name for row in FIELDS}) == len(FIELDS)
-    assert all(row.changes for row in FIELDS)
+    assert [row.name for row in FIELDS if not row.changes] == ["definitions"], "no word declares these alike"
     assert set(CHANGES) == {
         "service", "service-version", "model", "quantisation", "engine", "flags", "load", "lengths", "prompts",
         "sampling", "api", "slo", "client", "host",
     }  # fmt: skip
+
+
+def test_other_definitions_are_refused_whatever_is_declared() -> None:
+    found = differences([run()], [run("other", definitions=2)])
+    with pytest.raises(ConditionError) as caught:
+        require_alike(found, CHANGES)
+    assert caught.value.slug == "definitions_differ"
