@@ -87,19 +87,21 @@ def _window(run: Run, words: Catalogue) -> str:
 
 def _requests(counts: Counts, words: Catalogue) -> str:
     """Answered, failed by kind, ended by us."""
-    failed = counts.error + counts.incomplete
     text = words.say("screen.requests.ok", n=counts.ok)
-    if failed and counts.started:
+    if counts.error is None:
+        text += words.say("screen.requests.failed_unknown")
+    elif counts.failed and counts.started:
         kinds = words.say("screen.list_join").join(_failures(counts, words))
-        text += words.say("screen.requests.failed", share=failed / counts.started, kinds=kinds)
-    ours = (("cancelled", counts.cancelled - counts.censored), ("censored", counts.censored))
+        text += words.say("screen.requests.failed", share=counts.failed / counts.started, kinds=kinds)
+    ours = (("cancelled", counts.by_us), ("censored", counts.censored or 0))
     return text + "".join(words.say(f"screen.requests.{name}", n=n) for name, n in ours if n > 0)
 
 
 def _failures(counts: Counts, words: Catalogue) -> Iterator[str]:
     """Each kind with its number, the most frequent first; `error` for those without a kind."""
     yield from (f"{units.count(n)} {kind}" for kind, n in sorted(counts.errors.items(), key=lambda item: -item[1]))
-    others = (("error", counts.error - sum(counts.errors.values())), ("incomplete", counts.incomplete))
+    unnamed = (counts.error or 0) - sum(counts.errors.values())
+    others = (("error", unnamed), ("incomplete", counts.incomplete or 0))
     yield from (words.say(f"screen.requests.{name}", n=n) for name, n in others if n > 0)
 
 
