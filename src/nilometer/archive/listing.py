@@ -11,7 +11,7 @@ from .protocol import RunRow
 from .rows import to_list_row
 
 _ROWS = """
-SELECT id, started_wall_ns, verdict, origin, records, service, run_group, level, spec,
+SELECT id, started_wall_ns, verdict, origin, tool, records, service, run_group, level, spec,
     (SELECT value FROM summary_value
       WHERE run = run.id AND scope = 'latency_ms' AND metric = 'ttft' AND stat = 'p95') AS ttft_p95_ms,
     (SELECT value FROM summary_value

@@ -23,7 +23,7 @@ COMMANDS = {
     "sweep": "The load curve of TARGET: knee, and the greatest load that keeps an SLO.",
     "workload": "Data sets, traces and logs: inspect, sample, make.",
     "lab": "A lesson of the handbook on the embedded engine, both sides shown.",
-    "runs": "The performance archive: list, show, rm, check.",
+    "runs": "The performance archive: list, show, import, rm, check.",
     "engine": "Engines nilometer can launch: list, prepare, start, show.",
     "doctor": "Can this machine measure, does the target answer.",
     "mock": "A server with scripted timing and faults that logs the truth.",

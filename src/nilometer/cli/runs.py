@@ -1,4 +1,4 @@
-"""`nilo runs`: the performance archive from the command line - list, show, rm, check."""
+"""`nilo runs`: the performance archive from the command line - list, show, rm, check; `import` is in `importing`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from .importing import import_command
 from .session import Session, shared_options
 
 if TYPE_CHECKING:
@@ -154,3 +155,6 @@ def check_command(session: Session) -> None:
     session.emit(machine, lambda: session.render(check_document(checked, path, session.words)))
     if checked.problems or unfiled or any(run.health.damage for run in recovered):
         sys.exit(3)
+
+
+command.add_command(import_command)

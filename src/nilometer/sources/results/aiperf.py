@@ -21,7 +21,7 @@ from .figures import over
 from .measured import Measured
 from .opened import Opened
 from .request import Seen, error_kind, record
-from .stamps import local_ns
+from .stamps import local_ns, whole_ns
 from .told import Notes, Told
 
 _MAJOR = 1
@@ -158,7 +158,7 @@ def _requests(opened: Opened) -> Told:
     measured = [ns for ns, one in zip(starts_ns, seen, strict=True) if one.phase == "measured"]
     told = Told(
         notes=notes,
-        started_ns=base if base > 0 else None,
+        started_ns=whole_ns(base),
         warmup_s=(min(measured, default=base) - base) / 1e9,
         records=[
             record(place, one._replace(start_s=(ns - base) / 1e9), notes)

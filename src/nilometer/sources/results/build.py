@@ -12,10 +12,11 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from nilometer.core.clock import NS_PER_S
+from nilometer.core.errors import DataError
 from nilometer.core.finding import Evidence, Finding
 from nilometer.core.mask import Mask
 from nilometer.core.record import Record
-from nilometer.core.run import Health, Phases, Run, new_id
+from nilometer.core.run import START_UNKNOWN, Health, Phases, Run, new_id
 from nilometer.core.secrets import in_target
 from nilometer.core.spec import Labels, Sampling, Spec, without_secrets
 from nilometer.core.summary import Counts, Distribution, Generator, Summary, Window
@@ -38,6 +39,8 @@ JUDGED = frozenset(
     )
 )
 """What our rules say of another tool's run too; the others speak of our procedure, our prompts and our generator."""
+MOST_DAYS = 7
+"""A load test that lasts longer is none: its stamps are of different clocks, or broken."""
 UNKNOWN = Counts(started=None, ok=None, error=None, incomplete=None, cancelled=None, censored=None)
 
 
@@ -55,6 +58,8 @@ class Source(NamedTuple):
 def imported(told: Told, source: Source, random: Random) -> Imported:
     """The Run with its requests, and what of the file was not taken over."""
     records = _masked(told)
+    if not _within_a_run(told, records):
+        raise DataError("result_span", file=source.file, days=MOST_DAYS)
     spec = _spec(told, source)
     phases = _phases(told, records, source)
     summary = _summary(told, records, spec, phases)
@@ -79,6 +84,15 @@ def imported(told: Told, source: Source, random: Random) -> Imported:
     return Imported(run, records if told.placed else [], warnings)
 
 
+def _within_a_run(told: Told, records: Sequence[Record]) -> bool:
+    """Whether all moments lie so that one load test can have seen them."""
+    most = MOST_DAYS * 86_400 * NS_PER_S
+    length_s = (told.duration_s or 0.0) + told.warmup_s
+    return length_s * NS_PER_S <= most and all(
+        one.sent_ns is not None and max(one.sent_ns, one.end_ns or 0, one.last_token_ns or 0) <= most for one in records
+    )
+
+
 def _as_judged(told: Told, summary: Summary) -> Summary:
     return replace(summary, requests=replace(summary.requests, incomplete=0)) if told.cut_requests else summary
 
@@ -88,7 +102,7 @@ def _origin(told: Told, source: Source) -> Finding:
         slug="imported",
         kind="note",
         severity="low",
-        params={"tool": source.tool, "version": told.version or None, "file": source.file},
+        params={"tool": f"{source.tool} {told.version}".rstrip(), "file": source.file},
     )
 
 
@@ -110,7 +124,7 @@ def _spec(told: Told, source: Source) -> Spec:
 def _phases(told: Told, records: Sequence[Record], source: Source) -> Phases:
     """Borders on the clock of the requests; without one, from 0 to the end of what was measured."""
     measured = round(told.warmup_s * NS_PER_S)
-    last = max((one.end_ns or one.sent_ns or 0 for one in records), default=0) if told.placed else 0
+    last = max((one.end_ns or one.sent_ns or 0 for one in records), default=0)
     length = None if told.duration_s is None else round(told.duration_s * NS_PER_S)
     stop = max(last, measured) if length is None else measured + length
     return Phases(
@@ -171,7 +185,7 @@ def _note(told: Told, summary: Summary) -> None:
     """What is so of any tool's run."""
     notes, load = told.notes, told.load
     if told.started_ns is None:
-        notes.add("import_start_unknown")
+        notes.add(START_UNKNOWN)
     if load.concurrency is None and not load.is_open:
         notes.add("import_load_unknown")
     if summary.requests.ok is not None and summary.requests.error is None:

@@ -18,7 +18,7 @@ import msgspec
 from nilometer.core.spec import Load
 from nilometer.core.summary import Counts, Distribution, Length, Lengths, Throughput
 
-from .fields import Fields
+from .fields import MOST_COUNTED, Fields
 from .figures import distribution
 from .opened import Opened
 from .request import COUNTED, Seen, gaps_of, record
@@ -232,7 +232,7 @@ def _gaps(text: object, old: bool, notes: Notes) -> list[float | None] | None:
 def _number(value: object, notes: Notes) -> float | None:
     if value is None:
         return None
-    if not isinstance(value, int | float) or not 0 <= value < 1e18:
+    if not isinstance(value, int | float) or not 0 <= value <= MOST_COUNTED:
         notes.odd("import_impossible", "result")
         return None
     return float(value)

@@ -21,6 +21,8 @@ from .told import Notes
 Kind = TypeVar("Kind")
 MOST = 1e18
 """No figure is larger: ns of thirty years."""
+MOST_COUNTED = 1e13
+"""No count of requests, tokens or bytes is larger."""
 _NULL = b"null"
 
 
@@ -75,7 +77,7 @@ class Fields:
 
     def whole(self, name: str) -> int | None:
         """A count."""
-        value = self.number(name)
+        value = self.figure(name, self.number(name), 0.0, MOST_COUNTED)
         return None if value is None else round(value)
 
     def numbers(self, name: str) -> list[float | None] | None:
@@ -103,14 +105,14 @@ class Fields:
         """The first of several names under which one thing stands: `fields.first(("a", "b"), fields.number)`."""
         return next((value for name in names if (value := how(name)) is not None), None)
 
-    def figure(self, name: str, value: float | None, least: float) -> float | None:
+    def figure(self, name: str, value: float | None, least: float, most: float = MOST) -> float | None:
         """A figure that can be; else None, and noted."""
         if value is None:
             return None
         if not math.isfinite(value):
             self._notes.odd("import_not_a_number", self._at(name))
             return None
-        if not least <= value <= MOST:
+        if not least <= value <= most:
             self._notes.odd("import_impossible", self._at(name))
             return None
         return value

@@ -21,6 +21,7 @@ from .figures import over
 from .measured import BYTES, Measured
 from .opened import Members, Opened
 from .request import Seen, gaps_of, record
+from .stamps import whole_ns
 from .told import Notes, Told
 
 _MAJOR = 1
@@ -149,7 +150,7 @@ def _experiment(experiment: _Experiment, api: str, notes: Notes) -> Told:
     load = Load(concurrency=round(value) if closed else None, rate_per_s=None if closed else value)
     return Told(
         notes=notes,
-        started_ns=base if base > 0 else None,
+        started_ns=whole_ns(base),
         api=api,
         stream=any(one.first_token_ns is not None for one in records),
         load=load,

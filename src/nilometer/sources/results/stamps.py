@@ -10,6 +10,7 @@ from .fields import Fields
 from .told import Notes
 
 _COMPACT = re.compile(r"(\d{4})(\d\d)(\d\d)[-_T](\d\d)(\d\d)(\d\d)")
+_LAST_S = timegm((2262, 1, 1, 0, 0, 0))
 _ZONED = re.compile(r"(Z|UTC|[+-]\d\d:?\d\d)$")
 
 
@@ -31,4 +32,9 @@ def local_ns(fields: Fields, name: str, notes: Notes) -> int | None:
 
 def seconds_ns(value: float | None) -> int | None:
     """Seconds since 1970 as ns; None where that is no time of ours."""
-    return round(value * 1e9) if value is not None and 0 < value < timegm((2262, 1, 1, 0, 0, 0)) else None
+    return None if value is None else whole_ns(round(value * 1e9) if value < _LAST_S else -1)
+
+
+def whole_ns(value: int) -> int | None:
+    """The same of ns."""
+    return value if 0 < value < _LAST_S * 1_000_000_000 else None
