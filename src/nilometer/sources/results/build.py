@@ -74,7 +74,7 @@ def imported(told: Told, source: Source, random: Random) -> Imported:
         health=Health(),
         summary=summary,
         findings=[*judged, *noted, _origin(told, source)],
-        verdict="inadmissible" if any(one.severity == "high" for one in judged) else "marked",
+        verdict="inadmissible" if any(one.severity == "high" for one in (*judged, *noted)) else "marked",
         level=told.level,
         origin="imported",
         tool=source.tool,
@@ -109,7 +109,15 @@ def _origin(told: Told, source: Source) -> Finding:
 def _spec(told: Told, source: Source) -> Spec:
     """What the file tells of what was asked; the rest stays as the Spec has it, and is shown as unknown."""
     borders = f"0..{told.duration_s:.6f}" if told.placed and told.warmup_s and told.duration_s else "count"
-    load = replace(told.load, warmup_s=told.warmup_s, duration_s=told.duration_s or 0.0, window=borders)
+    load = replace(
+        told.load,
+        concurrency=told.load.concurrency or None,
+        rate_per_s=told.load.rate_per_s or None,
+        requests=told.load.requests or None,
+        warmup_s=told.warmup_s,
+        duration_s=told.duration_s or 0.0,
+        window=borders,
+    )
     return Spec(
         target=told.target or "",
         model=told.model or source.model,
@@ -183,10 +191,10 @@ def _own_words(told: Told, counts: Counts, latency_ms: dict[str, Distribution]) 
 
 def _note(told: Told, summary: Summary) -> None:
     """What is so of any tool's run."""
-    notes, load = told.notes, told.load
+    notes = told.notes
     if told.started_ns is None:
         notes.add(START_UNKNOWN)
-    if load.concurrency is None and not load.is_open:
+    if not told.load.concurrency and not told.load.rate_per_s and not told.load.varies:
         notes.add("import_load_unknown")
     if summary.requests.ok is not None and summary.requests.error is None:
         notes.add("import_failed_unknown")

@@ -178,7 +178,7 @@ def _database(opened: Opened) -> Told:
     try:
         with closing(_connected(opened)) as db:
             seen = [_seen(row, old, notes) for row in db.execute(query)]
-    except (sqlite3.Error, UnicodeDecodeError, OverflowError) as fault:
+    except (sqlite3.Error, ValueError) as fault:
         raise opened.broken(str(fault)) from None
     known = [one.start_s for one in seen if one.start_s]
     base = min(known, default=0.0)
@@ -208,7 +208,7 @@ def _seen(row: tuple[Any, ...], old: bool, notes: Notes) -> Seen:
         start_s=start_s,
         ttft_s=None if whole else ttft,
         gaps_s=None if whole else gaps,
-        may_be_empty=old,
+        empty="either" if old else "no",
         last_s=None,
         e2e_s=e2e,
         prompt_tokens=_count(_number(prompt, notes)),
@@ -250,12 +250,13 @@ def _columns(opened: Opened) -> set[str]:
     try:
         with closing(_connected(opened)) as db:
             return {row[1] for row in db.execute("PRAGMA table_info(result)")}
-    except sqlite3.Error:
+    except (sqlite3.Error, ValueError):  # what is wrong with a broken one may be no text
         return set()
 
 
 def _connected(opened: Opened) -> sqlite3.Connection:
     """The database in memory: nothing beside the file is made or looked at."""
     db = sqlite3.connect(":memory:")
+    db.text_factory = lambda text: text.decode("utf-8", "replace")
     db.deserialize(opened.data)
     return db

@@ -88,6 +88,11 @@ class Fields:
         except ValueError as fault:
             raise self.refused(name, str(fault)) from None
 
+    def lists(self, name: str) -> list[list[float | None]] | None:
+        """Lists of such numbers."""
+        found: list[list[float | None]] | None = self.take(name, list[list[float | None]])
+        return None if found is None else [[self.figure(name, one, 0.0) for one in row] for row in found]
+
     def under(self, name: str) -> Fields:
         """The object that a member is; empty where it is absent."""
         members: Members | None = self.take(name, Members)

@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from http import HTTPStatus
 from itertools import accumulate, pairwise
-from typing import NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from nilometer.core.record import ErrorKind, Frames, Outcome, Phase, Record, Tok
 
 from .told import Notes
 
+Empty = Literal["no", "end", "either"]
 COUNTED: TokenSource = "usage"
 """Of tools that take the server's count, or count themselves where it sends none."""
 TINY_S = 0.001
@@ -44,14 +45,14 @@ _WORDS: tuple[tuple[str, ErrorKind], ...] = (
 class Seen(NamedTuple):
     """What a tool noted of one request, in seconds; None what it did not.
 
-    `gaps_s` lie between its frames, the first of which came after `ttft_s`. `may_be_empty`: it counted frames without
-    text too, such as the one that names the role.
+    `gaps_s` lie between its frames, the first of which came after `ttft_s`. `empty`: where frames without text may
+    stand among them, nowhere, at the end (the finish reason), or at either end (the role).
     """
 
     start_s: float = 0.0
     ttft_s: float | None = None
     gaps_s: Sequence[float | None] | None = None
-    may_be_empty: bool = False
+    empty: Empty = "no"
     last_s: float | None = None
     """Start to the last token, where no gaps tell it."""
     ttfa_s: float | None = None
@@ -71,8 +72,11 @@ class Seen(NamedTuple):
 
 def record(seq: int, seen: Seen, notes: Notes) -> Record:
     """The request as a Record. A moment that no clock holds is None."""
+    seen = _possible(seen, notes)
     first, frames = _frames(seen, notes)
-    last = frames[-1] if frames else None if seen.may_be_empty else seen.last_s
+    last = frames[-1] if frames else seen.last_s if seen.empty == "no" else None
+    if first is None or (last is not None and last < first):
+        last = None
 
     def at(span_s: float | None) -> int | None:
         return None if span_s is None else to_ns(seen.start_s + span_s)
@@ -95,7 +99,7 @@ def record(seq: int, seen: Seen, notes: Notes) -> Record:
         sent_ns=at(seen.connect_s or 0.0),
         first_token_ns=at(first),
         first_answer_ns=at(seen.ttfa_s),
-        last_token_ns=at(None if first is None else last),
+        last_token_ns=at(last),
         end_ns=at(seen.e2e_s),
     )
 
@@ -125,6 +129,16 @@ def short(text: str) -> str:
     return " ".join(text.split())[:WORD_CHARS]
 
 
+def _possible(seen: Seen, notes: Notes) -> Seen:
+    """Without spans that cannot be: what would lie before the start."""
+    spans = ("ttft_s", "ttfa_s", "last_s", "e2e_s", "connect_s")
+    wrong = [name for name in spans if (span := getattr(seen, name)) is not None and not span >= 0]
+    for name in wrong:
+        notes.odd("import_impossible", name.removesuffix("_s"))
+    nothing: dict[str, Any] = dict.fromkeys(wrong)
+    return seen._replace(**nothing) if nothing else seen
+
+
 def _status(words: str) -> int | None:
     """The HTTP status in what a client said: by its name at the beginning, as `500 internal server error`, or called
     so. A number alone is none: it may be a line of a traceback."""
@@ -139,24 +153,33 @@ def _status(words: str) -> int | None:
 
 
 def _frames(seen: Seen, notes: Notes) -> tuple[float | None, list[float]]:
-    """(start to first token, start to each frame with matter), in seconds, as far as the frames can be trusted.
-
-    A tool that counts empty frames has more of them than there are tokens. Where the first gap is tiny its frame was
-    empty and the next one holds the token; where it is long, that an empty frame came first means that nobody saw the
-    first token.
-    """
+    """(start to first token, start to each frame with matter), in seconds, as far as the frames can be trusted."""
     gaps = None if seen.gaps_s is None else [gap for gap in seen.gaps_s if gap is not None]
     if not seen.ttft_s or seen.outcome != "ok" or gaps is None or len(gaps) < len(seen.gaps_s or ()):
         return seen.ttft_s or None, []
     at = [seen.ttft_s, *(seen.ttft_s + passed for passed in accumulate(gaps))]
-    spare = len(at) - seen.output_tokens if seen.may_be_empty and seen.output_tokens else 0
-    if spare <= 0:
+    spare = len(at) - seen.output_tokens if seen.output_tokens else 0
+    if seen.empty == "no" or spare <= 0:
         return seen.ttft_s, at
-    if gaps[0] > TINY_S:
-        notes.odd("import_first_frame_empty", "ttft", "ttft")
-        return None, []
-    at = at[1:-1] if spare > 1 and len(at) > 2 and gaps[-1] <= TINY_S else at[1:]
-    return at[0], at
+    at = at[:-spare] if seen.empty == "end" else _without_role(at, gaps, spare, notes)
+    return at[0] if at else None, at
+
+
+def _without_role(at: list[float], gaps: list[float], spare: int, notes: Notes) -> list[float]:
+    """Frames of a chat of which there are `spare` more than tokens: the first names the role, the last the finish.
+
+    With one spare it is that of the two that hardly has a time of its own. Where neither can be told, the first token
+    was not seen: nothing.
+    """
+    if spare > 1:
+        notes.odd("import_role_frame_left_out", "ttft", "ttft")
+        return at[1:-1]
+    if gaps[0] <= TINY_S:
+        return at[1:]
+    if gaps[-1] <= TINY_S:
+        return at[:-1]
+    notes.odd("import_first_frame_empty", "ttft", "ttft")
+    return []
 
 
 def _packed(start_s: float, frames: Sequence[float]) -> bytes:

@@ -78,7 +78,7 @@ def _run(fields: Fields, notes: Notes) -> Told:
 def _by_request(told: Told, fields: Fields) -> None:
     """What each request has by itself. E2E is not in the lists: the tool's own figures stay."""
     ttfts, tokens, asked = (fields.numbers(name) or [] for name in ("ttfts", "output_lens", "input_lens"))
-    gaps = fields.take("itls", list[list[float | None]]) or []
+    gaps = fields.lists("itls") or []
     errors = fields.take("errors", list[str]) or []
     sizes = {len(ttfts), len(tokens), len(asked), len(gaps), len(errors)}
     if len(sizes) > 1:

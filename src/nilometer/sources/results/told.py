@@ -13,7 +13,7 @@ import msgspec
 
 from nilometer.core.environment import Environment
 from nilometer.core.errors import Param
-from nilometer.core.finding import Evidence, Finding, Severity
+from nilometer.core.finding import Evidence, Finding, FindingClass, Severity
 from nilometer.core.record import Record
 from nilometer.core.run import Run
 from nilometer.core.spec import Load
@@ -53,9 +53,10 @@ class Notes:
         evidence: Sequence[Evidence] = (),
         **params: Param,
     ) -> None:
-        """Say it once."""
+        """Say it once. What is grave speaks against the whole run."""
+        kind: FindingClass = "validity" if severity == "high" else "note"
         finding = Finding(
-            slug=slug, kind="note", severity=severity, metric=metric, params=params, evidence=list(evidence)
+            slug=slug, kind=kind, severity=severity, metric=metric, params=params, evidence=list(evidence)
         )
         self._found.setdefault((slug, metric), finding)
 

@@ -130,7 +130,7 @@ def _seen(lists: _Lists, place: int, chat: bool) -> Seen:
         start_s=start,
         ttft_s=None if whole else ttft,
         gaps_s=None if whole else gaps,
-        may_be_empty=chat,
+        empty="either" if chat else "end",
         e2e_s=latency,
         prompt_tokens=_count(_at(lists.input, place)),
         output_tokens=_count(tokens),
@@ -142,7 +142,7 @@ def _lists(fields: Fields) -> _Lists:
     """Refuses `result_field` where they are not of one length."""
     lists = _Lists(
         fields.numbers("ttfts"),
-        fields.take("itls", list[list[float | None]]),
+        fields.lists("itls"),
         fields.numbers("output_lens"),
         fields.numbers("input_lens"),
         fields.numbers("latencies"),
