@@ -157,15 +157,13 @@ def _summary(told: Told, records: Sequence[Record], spec: Spec, phases: Phases) 
         whole = _own_words(told, told.counts or made.requests, latency)
         return replace(whole, lengths=made.lengths)
     ended = all(one.end_ns is not None for one in records)  # else nobody knows how many were in flight
-    seen = replace(
-        made.generator, verdict="unknown", achieved_over_asked=made.generator.achieved_over_asked if ended else None
-    )
+    achieved = made.generator.achieved_over_asked if ended else None
     goodput = made.throughput.goodput_requests_per_s or told.throughput.goodput_requests_per_s
     return replace(
         made,
         latency_ms=latency,
         throughput=replace(made.throughput, goodput_requests_per_s=goodput),
-        generator=seen,
+        generator=Generator(achieved_over_asked=achieved),
         server=made.server | told.server,
     )
 

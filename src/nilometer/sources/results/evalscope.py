@@ -192,6 +192,7 @@ def _database(opened: Opened) -> Told:
     _configure(told, opened)
     told.stream = any(one.ttft_s for one in seen)
     notes.add("import_start_at_call", "ttft")
+    notes.add("import_tokens_by_either", "output_tokens")
     return told
 
 

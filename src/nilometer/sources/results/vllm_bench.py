@@ -111,6 +111,7 @@ def _by_request(told: Told, lists: _Lists, fields: Fields) -> None:
         notes.add("import_failed_zeros", n=failed)
     told.stream = any(one.ttft_s for one in seen)
     told.counts = None
+    notes.add("import_tokens_by_either", "output_tokens")
     if not told.placed:
         told.latency_ms = {"e2e": _figures(fields, len(seen) - failed, lists)["e2e"]}
 
