@@ -119,7 +119,7 @@ def test_a_target_that_dies_ends_the_run_however_few_are_in_flight(
     assert made.phases.stopped_by == "target_lost"
     assert made.verdict == "inadmissible"
     assert "target_lost" in slugs(made)
-    assert made.summary.run_requests.ok >= 1
+    assert (made.summary.run_requests.ok or 0) >= 1
     assert 1 < lasted_s < 10
 
 
@@ -129,7 +129,7 @@ def test_a_server_that_only_hangs_up_is_neither_stormed_nor_kept_waiting_for(mon
         made = run(url, Meanwhile(), Load(concurrency=8, warmup_s=0, duration_s=60, ramp_s=0))
     counts = made.summary.run_requests
     assert made.phases.stopped_by == "target_lost"
-    assert counts.started == counts.incomplete + counts.cancelled
+    assert counts.started == (counts.incomplete or 0) + (counts.cancelled or 0)
     assert len(taken) <= 8 * 12, "8 lanes, each at once, then after 0.2, 0.5, 1.0, 1.0 s"
 
 
@@ -150,7 +150,7 @@ def test_an_outage_that_ends_is_measured_through(monkeypatch: pytest.MonkeyPatch
     counts = made.summary.run_requests
     assert made.phases.stopped_by is None
     assert counts.errors.get("connect", 0) >= 2
-    assert counts.ok > 20
+    assert (counts.ok or 0) > 20
 
 
 def test_a_worker_that_is_stopped_is_ended_and_what_it_had_is_kept(
@@ -164,7 +164,7 @@ def test_a_worker_that_is_stopped_is_ended_and_what_it_had_is_kept(
     assert made.health.death == "silent"
     assert made.verdict == "inadmissible"
     assert "worker_silent" in slugs(made)
-    assert made.summary.run_requests.ok >= 5
+    assert (made.summary.run_requests.ok or 0) >= 5
 
 
 def test_a_busy_worker_is_not_silent(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -32,6 +33,7 @@ from nilometer.sources.formats import NAMES as FORMATS
 from nilometer.wire.dialects import DIALECTS
 
 DOCS = Path(__file__).parents[2] / "docs"
+RESULTS = Path(__file__).parents[1] / "captures" / "results"
 Told = dict[str, Any]
 Check = Callable[[Told], bool]
 
@@ -50,7 +52,7 @@ SHORT = {
 """What makes a command short; a later option counts."""
 UNPROBED = ("--no-probe", "--model", "m")
 SMALL = ("--input-tokens", "40", "--output-tokens", "4")
-ENDS = {"measure": {0, 1, 4}, "sweep": {0, 1, 4, 5}, "workload": {0, 4}}
+ENDS = {"measure": {0, 1, 4}, "sweep": {0, 1, 4, 5}, "workload": {0, 4}, "runs": {0}}
 """Few requests are neither steady nor representative, and the servers are not held to an SLO."""
 
 
@@ -114,6 +116,31 @@ def made(folder: Path) -> None:
         nilo, ["workload", "make", str(folder / "conversation_trace.jsonl"), "-o", str(folder / "mooncake.toml")]
     )
     assert done.exit_code == 0, done.output
+
+
+WRITTEN = {
+    "bench.json": ("vllm bench serve", "vllm-0.32.0-completions/detailed.json"),
+    "sglang.jsonl": ("sglang bench_serving", "sglang-0.5.23/details.jsonl"),
+    "profile_export_genai_perf.json": ("genai-perf", "genai-perf-0.0.16/profile_export_genai_perf.json"),
+    "profile_export.jsonl": ("aiperf", "aiperf-0.13.0/profile_export.jsonl"),
+    "benchmarks.json": ("guidellm", "guidellm-0.8.1/benchmarks.json"),
+    "per_request_lifecycle_metrics.json": (
+        "inference-perf",
+        "inference-perf-0.7.0/per_request_lifecycle_metrics.json",
+    ),
+    "benchmark_data.db": ("evalscope", "evalscope-1.14.1/benchmark_data.db"),
+    "llama.json": ("llama-bench", "llama-bench-b11434/out.json"),
+}
+"""By what the page calls a file that another tool wrote: (tool, capture)."""
+
+
+def results(folder: Path) -> None:
+    for shown, (_, capture) in WRITTEN.items():
+        shutil.copyfile(RESULTS / capture, folder / shown)
+
+
+def imports(tool: str) -> Check:
+    return lambda told: {run["tool"] for run in told["runs"]} == {tool}
 
 
 def ok(run: Told) -> int:
@@ -263,6 +290,14 @@ PAGES = {
             "--max-error-rate": lambda run: run["quota"]["refused"] > 0 and "quota_reached" in slugs(run),
         },
     ),
+    "how-to/import-results": Page(
+        fast_mock,
+        lay=results,
+        checks={
+            **{f"import {file}": imports(tool) for file, (tool, _) in WRITTEN.items()},
+            "list": imports("vllm bench serve"),
+        },
+    ),
     "explanation/which-numbers-for-which-product": Page(
         speaks(speaking.chat, speaking.completions, speaking.encoder),
         instead={
@@ -332,7 +367,7 @@ def run_command(page: Page, words: list[str], folder: Path) -> tuple[Told, str]:
     """(machine form, all that is printed) of one command."""
     told = folder / "told.json"
     command, *own = words
-    if command != "workload":
+    if command in SHORT:
         searched = ["--most", "2"] if command == "sweep" and "--levels" not in own else []
         given = UNPROBED if "--replay" in own else page.given  # a recording has lengths of its own
         own = [*given, *own, *SHORT[command], *searched, *page.more]

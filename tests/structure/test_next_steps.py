@@ -17,8 +17,9 @@ from nilometer.cli.root import nilo
 from nilometer.text.i18n import LANGUAGES, Catalogue
 
 SOURCE = Path(__file__).parents[2] / "src" / "nilometer"
-FOREIGN_OPTIONS = {"-np", "-Hn", "-g", "-m", "--no-deps"}
-"""Options of other programs that a sentence or a command may name: llama-server, ulimit, cpupower, pip."""
+FOREIGN_OPTIONS = {"-np", "-Hn", "-g", "-m", "--no-deps", "--output-details"}
+"""Options of other programs that a sentence or a command may name: llama-server, ulimit, cpupower, pip,
+SGLang's bench_serving."""
 
 
 _BARE_COMMAND = re.compile(r"\bnilo (?!from|is)[a-z]")

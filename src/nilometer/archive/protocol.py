@@ -31,6 +31,7 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
     concurrency: int | None = None
     rate_per_s: float | None = None
     arrivals: str | None = None
+    tool: str | None = None
     group: str | None = None
     level: str | None = None
     ttft_p95_ms: float | None = None

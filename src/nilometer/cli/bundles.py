@@ -45,11 +45,8 @@ def export_command(session: Session, ref: str, output: str | None, force: bool) 
     )
 
 
-@click.command("import")
-@click.argument("file", metavar="FILE")
-@shared_options
-def import_command(session: Session, file: str) -> None:
-    """Take the runs of a file that `nilo runs export` has made into the archive. What is there already stays."""
+def take(session: Session, files: Sequence[Path]) -> None:
+    """Take the runs of files that `nilo runs export` has made into the archive. What is there already stays."""
     from nilometer.archive.bundle import import_into
     from nilometer.archive.store import open_archive
 
@@ -57,14 +54,14 @@ def import_command(session: Session, file: str) -> None:
     from .run_screens import row_object
 
     with open_archive(session.archive_url) as archive:
-        moved = import_into(archive.db, Path(file).expanduser())
+        moved = [one for file in files for one in import_into(archive.db, file)]
         rows = [archive.row(one.of.id) for one in moved]
     new = [one.of.id for one in moved if one.new]
     machine = {**head("runs"), "runs": [row_object(row) for row in rows], "new": new, "warnings": []}
     session.emit(
         machine,
         lambda: session.words.say(
-            "screen.runs.imported", runs=len(new), there=len(moved) - len(new), ids=", ".join(row.id for row in rows)
+            "screen.runs.taken", runs=len(new), there=len(moved) - len(new), ids=", ".join(row.id for row in rows)
         ),
     )
 

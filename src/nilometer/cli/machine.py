@@ -50,10 +50,10 @@ def run_object(run: Run) -> dict[str, object]:
         "group": run.group,
         "role": run.role,
         "origin": run.origin,
-        "started": rfc3339(run.phases.started_wall_ns),
+        "started": _started(run),
         "verdict": run.verdict,
         "findings": [_finding(finding) for finding in run.findings],
-        "spec": msgspec.to_builtins(run.spec),
+        "spec": _spec(run),
         "environment": msgspec.to_builtins(run.environment),
         "window": msgspec.to_builtins(summary.window),
         "requests": msgspec.to_builtins(summary.requests),
@@ -74,7 +74,38 @@ def run_object(run: Run) -> dict[str, object]:
         "cost": msgspec.to_builtins(summary.cost),
         "quota": msgspec.to_builtins(summary.quota),
         "efficiency": msgspec.to_builtins(summary.efficiency),
+        "tool": run.tool,
+        "tool_version": run.tool_version or None,
     }
+
+
+def _started(run: Run) -> str | None:
+    """None for an imported run whose file does not tell it; what is filed then is when the file was written."""
+    return rfc3339(run.phases.started_wall_ns) if run.start_known else None
+
+
+def _spec(run: Run) -> dict[str, Any]:
+    """The spec. Of an imported run only what a file can tell; a default there would be a claim."""
+    tree: dict[str, Any] = msgspec.to_builtins(run.spec)
+    if run.origin != "imported":
+        return tree
+    load = run.spec.load
+    told = {name: None if name not in _TOLD else tree["load"][name] for name in tree["load"]}
+    told["arrivals"] = load.arrivals if load.is_open else None
+    told |= {name: tree["load"][name] or None for name in ("warmup_s", "duration_s")}
+    unknown = _unknown(tree)
+    known = {name: tree[name] for name in ("model", "stream", "labels")}
+    api = None if run.spec.api == "auto" else run.spec.api
+    return {**unknown, **known, "target": run.spec.target or None, "api": api, "load": told}
+
+
+_TOLD = frozenset(("concurrency", "rate_per_s", "requests"))
+"""Keys of the load that are None where a file does not tell them."""
+
+
+def _unknown(tree: dict[str, Any]) -> dict[str, Any]:
+    """The same keys without a value; tables of any keys are empty."""
+    return {name: _unknown(value) if isinstance(value, dict) else None for name, value in tree.items()}
 
 
 def group_object(group: str, kind: str, runs: Sequence[Run], findings: Sequence[Finding] = ()) -> dict[str, object]:

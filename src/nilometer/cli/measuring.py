@@ -114,7 +114,10 @@ def like(ref: str, session: Session, archive: Archive | None) -> Spec:
     if archive is None:
         with open_archive_of(session) as opened:
             return like(ref, session, opened)
-    return archive.get(archive.resolve(ref)).spec
+    run = archive.get(archive.resolve(ref))
+    if run.origin == "imported":
+        raise SpecError("like_imported", run=run.id, tool=run.tool)
+    return run.spec
 
 
 def _repeat(

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from nilometer.archive.protocol import Checked, Remarks, RunRow
 from nilometer.core.errors import NiloError
 from nilometer.core.run import Run
+from nilometer.core.spec import RECORDED
 from nilometer.experiment.recover import Unfiled
 from nilometer.report import failed
 from nilometer.report.document import Block, Cell, Column, Document, Fact, Facts, Foot, Lead, Table
@@ -33,6 +34,7 @@ def row_object(row: RunRow) -> dict[str, object]:
         "group": row.group,
         "level": row.level,
         "origin": row.origin,
+        "tool": row.tool,
         "started": rfc3339(row.started_wall_ns),
         "verdict": row.verdict,
         "spec": {
@@ -161,12 +163,21 @@ def load_of(row: RunRow) -> str:
     """`c 16` in flight, `4.5/s`, or the plan of a rate that changes."""
     if row.rate_per_s is not None:
         return f"{row.rate_per_s:g}/s"
-    return f"c {row.concurrency}" if row.concurrency is not None else row.arrivals or "?"
+    if row.concurrency is not None:
+        return f"c {row.concurrency}"
+    return row.arrivals or "?" if row.origin != "imported" or row.arrivals in (RECORDED, None) else "?"
 
 
 def subject_of(row: RunRow) -> str:
-    """What was measured: the service by its name, else the target without its scheme; then the model."""
-    target = (row.target or "?").removeprefix("http://").removeprefix("https://").removesuffix("/").removesuffix("/v1")
+    """What was measured: the service by its name, else the target without its scheme; then the model. A run of another
+    tool that names neither has that tool's name."""
+    target = (
+        (row.target or (row.tool if row.origin == "imported" else None) or "?")
+        .removeprefix("http://")
+        .removeprefix("https://")
+        .removesuffix("/")
+        .removesuffix("/v1")
+    )
     return " · ".join(part for part in (row.service or target, row.model) if part)
 
 
@@ -195,6 +206,8 @@ def _cut(text: str, width: int) -> str:
 
 def failure_document(run: Run, failures: Failures, words: Catalogue) -> Document:
     """How many failed, then like ones together: how often, when, what."""
+    if run.origin == "imported" and not failures.records:
+        return _lines(words, [words.say("screen.runs.requests_not_held", run=run.id)])
     if not failures.kinds:
         return _lines(words, [words.say("screen.runs.no_failures", run=run.id)])
     told = words.say("screen.runs.failures", run=run.id, failed=failures.failed, records=failures.records)

@@ -1,4 +1,4 @@
-"""`nilo runs`: the performance archive from the command line - list, show, rm, check."""
+"""`nilo runs`: the performance archive from the command line - list, show, rm, check; `import` is in `importing`."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from nilometer.core.errors import SpecError
 from nilometer.core.run import Origin
 from nilometer.core.summary import Verdict
 
-from .bundles import copy_command, export_command, import_command
+from .bundles import copy_command, export_command
 from .checking import check_command
 from .history import history_command
+from .importing import import_command
 from .pruning import prune_command
 from .remarks import note_command, tag_command
 from .session import Session, shared_options

@@ -24,6 +24,8 @@ DEFINITIONS = 1
 """Version of the definitions behind the figures; raised when one changes its meaning."""
 
 Origin = Literal["measured", "simulated", "imported"]
+START_UNKNOWN = "import_start_unknown"
+"""The finding of an imported run whose file does not tell when it started; it is filed by the time of that file."""
 
 _BASE32 = "abcdefghijklmnopqrstuvwxyz234567"
 
@@ -121,6 +123,17 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     format: int = FORMAT
     definitions: int = DEFINITIONS
     condition_hash: str | None = None
+
+    @property
+    def start_known(self) -> bool:
+        """Whether `started_wall_ns` is when it started."""
+        return all(finding.slug != START_UNKNOWN for finding in self.findings)
+
+    @property
+    def load_known(self) -> bool:
+        """Whether the spec says which load it was: an imported file may not."""
+        load = self.spec.load
+        return self.origin != "imported" or load.is_open or load.concurrency is not None
 
 
 class Runs(Protocol):

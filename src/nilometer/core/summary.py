@@ -14,32 +14,53 @@ LatencyFrom = Literal["sent", "due", "mixed"]
 class Window(msgspec.Struct, frozen=True, kw_only=True):
     """The stretch the figures are of; seconds from the end of the asked warm-up.
 
-    `rule`: auto, guide, asked, count, plan.
+    `rule`: auto, guide, asked, count, plan. `end_s` is None where an imported run does not tell how long it was.
     """
 
     start_s: float
-    end_s: float
+    end_s: float | None
     warmup_cut_s: float = 0.0
     rule: str
     steady: bool | None = None
 
+    @property
+    def length_s(self) -> float:
+        """How long it is; 0 where that is not told."""
+        return 0.0 if self.end_s is None else self.end_s - self.start_s
+
 
 class Counts(msgspec.Struct, frozen=True, kw_only=True):
-    """started = ok + error + incomplete + cancelled; `censored` are those cancelled at the drain limit."""
+    """started = ok + error + incomplete + cancelled; `censored` are those cancelled at the drain limit.
 
-    started: int = 0
-    ok: int = 0
-    error: int = 0
-    incomplete: int = 0
-    cancelled: int = 0
-    censored: int = 0
+    None is what the file of an imported run does not tell.
+    """
+
+    started: int | None = 0
+    ok: int | None = 0
+    error: int | None = 0
+    incomplete: int | None = 0
+    cancelled: int | None = 0
+    censored: int | None = 0
     errors: dict[str, int] = {}
+
+    @property
+    def failed(self) -> int:
+        """Errors and incomplete ones, as far as they are known."""
+        return (self.error or 0) + (self.incomplete or 0)
+
+    @property
+    def by_us(self) -> int:
+        """Cancelled, but not for the drain limit."""
+        return (self.cancelled or 0) - (self.censored or 0)
 
 
 class Distribution(msgspec.Struct, frozen=True, kw_only=True):
-    """A latency in ms. `marked` names the percentiles with fewer than 10 samples above them."""
+    """A latency in ms. `marked` names the percentiles with fewer than 10 samples above them.
 
-    n: int = 0
+    `n` is None where figures were imported without it.
+    """
+
+    n: int | None = 0
     mean: float | None = None
     sd: float | None = None
     min: float | None = None

@@ -49,7 +49,7 @@ def level_of(concurrency: int, summary: Summary) -> Level | None:
     in_flight = requests * e2e / 1000 if achieved is None else achieved * concurrency
     return Level(
         concurrency=concurrency,
-        n=summary.requests.ok,
+        n=summary.requests.ok or 0,
         ttft_ms=ttft,
         tpot_ms=tpot,
         e2e_ms=e2e,

@@ -232,7 +232,7 @@ def lost(run: Run) -> TargetError | None:
     counts, spec = run.summary.run_requests, run.spec
     if not out_of_reach(run):
         return None
-    n = unconnected(run) + counts.incomplete
+    n = unconnected(run) + (counts.incomplete or 0)
     if counts.errors.get("tls", 0) > n / 2:
         return TargetError("tls_lost", url=spec.target, n=n)
     if spec.http.proxy:

@@ -53,7 +53,7 @@ def unconnected(run: Run) -> int:
 def out_of_reach(run: Run) -> bool:
     """Whether the target was not there, or was there no longer: no request ever had a connection, or the run was
     stopped for it."""
-    return run.phases.stopped_by == "target_lost" or 0 < run.summary.run_requests.started == unconnected(run)
+    return run.phases.stopped_by == "target_lost" or 0 < (run.summary.run_requests.started or 0) == unconnected(run)
 
 
 def finished(run: Run) -> bool:

@@ -80,9 +80,14 @@ def met(bounds: Sequence[Bound], summary: Summary) -> list[Held]:
 
 
 def error_rate(counts: Counts) -> float | None:
-    """Share of the requests that the service ended (not those we cancelled) that it did not answer whole."""
-    ended = counts.ok + counts.error + counts.incomplete
-    return (counts.error + counts.incomplete) / ended if ended else None
+    """Share of the requests that the service ended (not those we cancelled) that it did not answer whole.
+
+    None where there were none, or where nobody told how many failed.
+    """
+    if counts.ok is None or counts.error is None:
+        return None
+    ended = counts.ok + counts.failed
+    return counts.failed / ended if ended else None
 
 
 def good_requests(bounds: Sequence[Bound], table: Table, started: Mask) -> int | None:

@@ -89,7 +89,7 @@ def summarise(
 
 def is_censored(counts: Counts) -> bool:
     """Whether so many requests were cut at the drain limit that the tail of every latency reads too low."""
-    return counts.censored > CENSORED_SHARE * counts.started
+    return (counts.censored or 0) > CENSORED_SHARE * (counts.started or 0)
 
 
 def _window(span: Span, rule: str, steady: bool | None, phases: Phases) -> Window:

@@ -139,7 +139,7 @@ def _generator_evidence(summary: Summary) -> Iterator[Evidence]:
 def _answers(summary: Summary) -> Iterator[Finding]:
     """Whether anything was answered; of a window in which nothing started the whole run tells why."""
     counts, whole = summary.requests, summary.run_requests
-    if counts.ok:
+    if counts.ok or counts.ok is None:
         return
     if counts.started:
         yield _finding("no_ok_requests", *_failures(counts), started=counts.started)
@@ -176,7 +176,8 @@ def _load(summary: Summary, spec: Spec, health: Health) -> Iterator[Finding]:
     yield from _quota(summary)
     if is_censored(counts):
         cut = Evidence(name="requests_censored", value=counts.censored, n=counts.started)
-        yield _finding("censored_over", cut, share=counts.censored / counts.started, drain_s=spec.load.drain_s)
+        share = (counts.censored or 0) / (counts.started or 1)
+        yield _finding("censored_over", cut, share=share, drain_s=spec.load.drain_s)
     if health.wall_steps:
         step_ms = _largest_step_ms(health)
         yield _finding("clock_stepped", Evidence(name="wall_step", value=step_ms, unit="ms"), n=health.wall_steps)
@@ -233,10 +234,10 @@ def _window(summary: Summary, phases: Phases) -> Iterator[Finding]:
     window, ok = summary.window, summary.requests.ok
     measured_s = (phases.stop_ns - phases.measured_ns) / NS_PER_S
     warmup_s = (phases.measured_ns - phases.start_ns) / NS_PER_S
-    length_s = window.end_s - window.start_s
+    length_s = window.length_s
     if window.steady is False:
         yield _finding("never_steady", Evidence(name="requests_ok", value=ok), window_s=length_s)
-    if 0 < ok < LEAST_REQUESTS:
+    if ok is not None and 0 < ok < LEAST_REQUESTS:
         yield _finding("too_few", n=ok, least=LEAST_REQUESTS)
     if window.warmup_cut_s > measured_s / 2:
         cut = Evidence(name="warmup_cut", value=window.warmup_cut_s, unit="s")

@@ -58,16 +58,19 @@ def group_document(
 def _run_foot(run: Run, words: Catalogue, archived: bool) -> Foot:
     if not archived:
         return Foot(text=words.say("screen.foot.not_archived"))
-    return Foot(
-        text=words.say("screen.foot.run", run=run.id), lead=words.say("screen.foot.next"), commands=list(_steps(run))
-    )
+    steps = list(_steps(run))
+    lead = words.say("screen.foot.next") if steps else ""
+    return Foot(text=words.say("screen.foot.run", run=run.id), lead=lead, commands=steps)
 
 
 def _steps(run: Run) -> Iterator[str]:
     """What to do next: look at the failures, mend what made the run unfit, else a longer run, else the next load."""
     ref, load = short(run), run.spec.load
-    if run.summary.requests.error or run.summary.requests.incomplete:
+    imported = run.origin == "imported"
+    if run.summary.requests.failed and (run.summary.timeline or not imported):
         yield f"nilo runs show {ref} --errors"
+    if imported:
+        return
     if run.summary.generator.verdict == "limited":
         yield "nilo doctor"
     elif run.verdict == "inadmissible" or run.phases.interrupted:

@@ -48,7 +48,7 @@ def conditions(run: Run, words: Catalogue) -> list[Fact]:
         ("engine", _engine(run)),
         ("load", load(run, words)),
         ("workload", run.spec.prompts.workload),
-        ("started", units.moment(run.phases.started_wall_ns)),
+        ("started", units.moment(run.phases.started_wall_ns) if run.start_known else None),
     ]
     return [Fact(words.say(f"screen.fact.{name}"), value) for name, value in told if value]
 
@@ -67,7 +67,7 @@ def condition_facts(run: Run, words: Catalogue) -> Facts:
 
 def load(run: Run, words: Catalogue) -> str:
     """Closed or open loop with its size."""
-    return loads.kind(run.spec, words)
+    return loads.kind(run.spec, words) if run.load_known else words.say("screen.load_unknown")
 
 
 def measured(held: slo.Held) -> str:
@@ -97,21 +97,25 @@ def _window(run: Run, words: Catalogue) -> str:
     return border + words.say("screen.steady" if window.steady else "screen.not_steady")
 
 
-def _requests(counts: Counts, words: Catalogue) -> str:
-    """Answered, failed by kind, ended by us."""
-    failed = counts.error + counts.incomplete
+def _requests(counts: Counts, words: Catalogue) -> str | None:
+    """Answered, failed by kind, ended by us; nothing where there were no requests to speak of."""
+    if counts.ok is None:
+        return None
     text = words.say("screen.requests.ok", n=counts.ok)
-    if failed and counts.started:
+    if counts.error is None:
+        text += words.say("screen.requests.failed_unknown")
+    elif counts.failed and counts.started:
         kinds = words.say("screen.list_join").join(_failures(counts, words))
-        text += words.say("screen.requests.failed", share=failed / counts.started, kinds=kinds)
-    ours = (("cancelled", counts.cancelled - counts.censored), ("censored", counts.censored))
+        text += words.say("screen.requests.failed", share=counts.failed / counts.started, kinds=kinds)
+    ours = (("cancelled", counts.by_us), ("censored", counts.censored or 0))
     return text + "".join(words.say(f"screen.requests.{name}", n=n) for name, n in ours if n > 0)
 
 
 def _failures(counts: Counts, words: Catalogue) -> Iterator[str]:
     """Each kind with its number, the most frequent first; `error` for those without a kind."""
     yield from (f"{units.count(n)} {kind}" for kind, n in sorted(counts.errors.items(), key=lambda item: -item[1]))
-    others = (("error", counts.error - sum(counts.errors.values())), ("incomplete", counts.incomplete))
+    unnamed = (counts.error or 0) - sum(counts.errors.values())
+    others = (("error", unnamed), ("incomplete", counts.incomplete or 0))
     yield from (words.say(f"screen.requests.{name}", n=n) for name, n in others if n > 0)
 
 
@@ -172,9 +176,10 @@ def _output(lengths: Lengths, words: Catalogue) -> str | None:
         return None
     source = words.say("screen.list_join").join(_sources(lengths, words)) or words.say("screen.source.none")
     sign = ESTIMATE if lengths.token_source.get("estimated") else ""
-    return words.say("screen.length", **_asked_got(lengths.asked_output, lengths.output, words, sign)) + words.say(
-        "screen.length_source", source=source
-    )
+    told = words.say("screen.length", **_asked_got(lengths.asked_output, lengths.output, words, sign))
+    if lengths.output.mean is not None and not lengths.token_source:
+        return told  # imported figures: nobody says who counted
+    return told + words.say("screen.length_source", source=source)
 
 
 def _asked_got(asked: Length, got: Length, words: Catalogue, sign: str = "") -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from nilometer.core.finding import Finding
 from nilometer.core.run import Run
@@ -13,6 +13,7 @@ from nilometer.text.i18n import Catalogue
 
 from . import findings
 from .document import Lead
+from .facts import load as load_of
 from .facts import measured
 from .notes import level, short
 from .table import ESTIMATE, MARK, estimated
@@ -22,6 +23,10 @@ def run_lead(run: Run, words: Catalogue, archived: bool = True) -> tuple[Lead, s
     """The sentence of one run, and the slugs it has told, which no note need repeat."""
     if run.verdict == "inadmissible":
         return _refusal(run, words.say("screen.lead.refused"), words, archived)
+    if run.origin == "imported":
+        what = words.say("screen.list_join").join(_taken_over(run, words))
+        told = words.say("screen.lead.imported", tool=run.tool, what=what or words.say("screen.lead.no_figures"))
+        return Lead(text=told, tone="trouble"), set()
     state = run.verdict if run.verdict == "marked" or not run.summary.window.steady else "steady"
     missed = _missed(run, words)
     text = words.say(f"screen.lead.{state}", what=_achieved(run, words) + missed)
@@ -73,6 +78,30 @@ def _achieved(run: Run, words: Catalogue) -> str:
         gets=_gets(run.summary.latency_ms, words),
         makes=makes,
     )
+
+
+def taken_over(run: Run, words: Catalogue) -> str:
+    """An imported run in one line: tool, model, test, load and the figures that it has."""
+    parts = [run.tool, run.spec.model, run.level, load_of(run, words), *_taken_over(run, words)]
+    return words.say("screen.list_join").join(part for part in parts if part)
+
+
+def _taken_over(run: Run, words: Catalogue) -> Iterator[str]:
+    """The figures of a tool that an imported run has, each with its percentile."""
+    for name in ("ttft", "tpot", "e2e"):
+        found = run.summary.latency_ms.get(name, Distribution())
+        stat = next((one for one in _STATS if getattr(found, one) is not None), None)
+        if stat is not None:
+            value = _marked(found, stat, getattr(found, stat))
+            yield words.say("screen.lead.figure", metric=words.say(f"short.{name}"), value=value, stat=stat)
+    made = run.summary.throughput
+    for name, rate in (("tokens_out", made.output_tokens_per_s), ("tokens_in", made.input_tokens_per_s)):
+        if rate is not None:
+            yield words.say(f"screen.lead.{name}", tokens=units.rate(rate))
+
+
+_STATS = ("p95", "p50", "p99", "mean")
+"""Of a latency the first that is known stands for it."""
 
 
 def _missed(run: Run, words: Catalogue) -> str:

@@ -153,9 +153,8 @@ def _bought_column(name: str, currency: str, words: Catalogue) -> Column:
 
 def _came_per_s(run: Run) -> float | None:
     """Requests that came in the window, per second: chance makes a Poisson rate another than the one asked."""
-    window = run.summary.window
-    length_s = window.end_s - window.start_s
-    return run.summary.requests.started / length_s if length_s > 0 else None
+    came, length_s = run.summary.requests.started, run.summary.window.length_s
+    return came / length_s if came is not None and length_s > 0 else None
 
 
 def _legend(runs: Sequence[Run], words: Catalogue) -> Sequence[str]:

@@ -89,7 +89,7 @@ def _row(name: str, latency_ms: Mapping[str, Distribution], words: Catalogue) ->
 
 
 def _measured(distribution: Distribution | None) -> bool:
-    return distribution is not None and distribution.n > 0 and distribution.p50 is not None
+    return distribution is not None and distribution.n != 0 and distribution.p50 is not None
 
 
 def _differs(one: Distribution | None, other: Distribution | None) -> bool:
