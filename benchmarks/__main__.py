@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 
-from . import border, capacity, counts, fidelity, peer, rig, secure, size, traces, verdict, volume, workers
+from . import alarms, border, capacity, counts, fidelity, peer, rig, secure, size, traces, verdict, volume, workers
 from .result import Row, median_rows, table
 
 Bench = Callable[[], list[Row]]
@@ -33,11 +33,12 @@ BENCHES: dict[str, tuple[Bench, str]] = {
     "border": (border.border, "the search of `nilo sweep` against exhaustive grids, 20 engines (about an hour)"),
     "border-embedded": (border.embedded, "the same on the embedded engine (about 7 minutes)"),
     "border-quick": (border.quick_border, "two of them"),
+    "alarms": (alarms.alarms, "false alarms, power and coverage of a verify, on simulated servers (2 minutes)"),
     "peer": (peer.peer, "another tool against the same server"),
     "volume": (volume.volume, "100,000 requests of 200 events (about 8 minutes)"),
     "volume-quick": (volume.quick_volume, "5,000 of them"),
 }
-NOT_BY_DEFAULT = {"volume-quick", "traces-quick", "border", "border-embedded", "border-quick"}
+NOT_BY_DEFAULT = {"alarms", "volume-quick", "traces-quick", "border", "border-embedded", "border-quick"}
 
 
 def main(arguments: Sequence[str]) -> int:
