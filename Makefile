@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help setup quickstart test lint live bench docs clean
+.PHONY: help setup quickstart test lint live bench bench-compare docs clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -38,6 +38,9 @@ live: setup ## only the tests on the embedded real engine
 
 bench: setup ## the project's own speed and truth, beside same-run floors (minutes; keep the machine quiet)
 	$(BIN)/python -m benchmarks
+
+bench-compare: setup ## how often a comparison cries wolf, and how often it sees one, on simulated servers (minutes)
+	$(BIN)/python -m benchmarks alarms
 
 docs: $(READY) ## write the generated reference pages anew
 	$(BIN)/python -m docs.generate

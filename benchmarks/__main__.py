@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from . import (
+    alarms,
     archive,
     border,
     capacity,
@@ -48,6 +49,7 @@ BENCHES: dict[str, tuple[Bench, str]] = {
     "border": (border.border, "the search of `nilo sweep` against exhaustive grids, 20 engines (about an hour)"),
     "border-embedded": (border.embedded, "the same on the embedded engine (about 7 minutes)"),
     "border-quick": (border.quick_border, "two of them"),
+    "alarms": (alarms.alarms, "false alarms, power and coverage of a verify, on simulated servers (2 minutes)"),
     "verifies": (verifies.verifies, "20 verifies of a server against itself, for real (about 15 minutes)"),
     "verifies-quick": (verifies.quick_verifies, "two of them"),
     "archive": (
@@ -60,6 +62,7 @@ BENCHES: dict[str, tuple[Bench, str]] = {
     "volume-quick": (volume.quick_volume, "5,000 of them"),
 }
 NOT_BY_DEFAULT = {
+    "alarms",
     "volume-quick",
     "archive",
     "archive-quick",

@@ -46,8 +46,8 @@ def import_command(
     labels: Sequence[tuple[str, str]],
     no_archive: bool,
 ) -> None:
-    """Take over the runs in files that `nilo runs export` has made, or in result files of other tools: vllm bench serve,
-    SGLang bench_serving, genai-perf, aiperf, guidellm, inference-perf, evalscope perf, llama-bench.
+    """Take over runs out of files: those that `nilo runs export` has made, or result files of other tools: vllm bench
+    serve, SGLang bench_serving, genai-perf, aiperf, guidellm, inference-perf, evalscope perf, llama-bench.
 
     What has no counterpart here is left out and said. A FILE that cannot be read refuses all of them.
     """

@@ -122,7 +122,8 @@ def seconds_of(run: Run) -> Seconds:
     begin, stop, end = (
         (at_ns - phases.measured_ns) / NS_PER_S for at_ns in (phases.start_ns, phases.stop_ns, phases.end_ns)
     )
-    return Seconds(begin, (window.start_s, window.end_s), stop, max(end, window.end_s))
+    window_end = end if window.end_s is None else window.end_s
+    return Seconds(begin, (window.start_s, window_end), stop, max(end, window_end))
 
 
 def stretch(run: Run, table: Table) -> Stretch:

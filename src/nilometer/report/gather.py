@@ -32,11 +32,9 @@ class Gathered(NamedTuple):
 
 def span_of(run: Run) -> Span:
     """The window of a run on its clock."""
-    start_ns, end_ns = (
-        run.phases.measured_ns + round(border_s * NS_PER_S)
-        for border_s in (run.summary.window.start_s, run.summary.window.end_s)
-    )
-    return Span(start_ns, end_ns)
+    window = run.summary.window
+    start_ns = run.phases.measured_ns + round(window.start_s * NS_PER_S)
+    return Span(start_ns, start_ns + round(window.length_s * NS_PER_S))
 
 
 def gather(run: Run, records: Iterable[Record], slowest: int = SLOWEST) -> Gathered:

@@ -26,7 +26,12 @@ def intervals(run: Run, table: Table) -> dict[str, Within]:
         latency_ms = (table.latency(name)[measured] / NS_PER_MS).tolist()
         series = [(at, value) for at, value in zip(at_s, latency_ms, strict=True) if not math.isnan(value)]
         for percent in _PERCENTS:
-            one = within(series, (window.start_s, window.end_s), percent, None if e2e is None else e2e / 1_000)
+            one = within(
+                series,
+                (window.start_s, window.start_s + window.length_s),
+                percent,
+                None if e2e is None else e2e / 1_000,
+            )
             if one is not None:
                 found[f"{name}_p{percent}"] = one
     return found
