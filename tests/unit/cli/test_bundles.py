@@ -98,7 +98,7 @@ def test_a_damaged_run_does_not_keep_the_others(folder: Path) -> None:
         (("export", "base", "-o", "a.sqlite"), "file_exists", 2),
         (("export", "base", "-o", "none/x.nilo"), "file_unwritable", 2),
         (("import", "none.nilo"), "file_unreadable", 2),
-        (("import", "a.sqlite"), "export_unreadable", 2),
+        (("import", "a.sqlite"), "result_unknown", 2),
         (("show", "none.nilo"), "file_unreadable", 2),
         (("rm", "a.nilo"), "run_is_file", 2),
         (("copy", "none.sqlite", "b.sqlite"), "archive_missing", 3),

@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from nilometer.archive.sqlite import SqliteArchive
+from nilometer.archive.stored import StoredArchive
 from nilometer.cli import importing
 from nilometer.cli.root import nilo
 from nilometer.core.errors import ArchiveError
@@ -134,16 +135,16 @@ def test_the_wrong_tool_is_refused() -> None:
 
 
 def test_an_archive_that_fails_keeps_none_of_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    put = SqliteArchive.put
+    put = StoredArchive.put
     seen: list[str] = []
 
-    def failing(self: SqliteArchive, run: Run, records: list[Record]) -> None:
+    def failing(self: StoredArchive, run: Run, records: list[Record]) -> None:
         seen.append(run.id)
         if len(seen) == 2:
             raise ArchiveError("archive_full", path="x", detail="no room")
         put(self, run, records)
 
-    monkeypatch.setattr(SqliteArchive, "put", failing)
+    monkeypatch.setattr(StoredArchive, "put", failing)
     done = nilo_runs("import", SGLANG)
     assert (done.exit_code, "archive_full" in done.stderr) == (3, True)
     assert stored(tmp_path) == []
