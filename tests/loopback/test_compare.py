@@ -109,6 +109,11 @@ def test_a_gate_tells_the_pipeline(env: Env, before: Mock, slow: Mock, tmp_path:
     assert comment.read_text("utf-8").startswith("**REGRESSED: TPOT p50 +")
     assert "| TPOT p50 | ms |" in comment.read_text("utf-8")
 
+    other = nilo(env, "gate", now["group"], "--baseline", was["group"], "--level", "9", "--junit", str(junit))
+    assert (other.returncode, "(side_empty)" in other.stderr) == (2, True)
+    (suite,) = ElementTree.parse(junit).getroot()  # noqa: S314 - ours
+    assert suite.get("errors") == "1", "the file of the time before is not left to be read as this one's"
+
     refused = nilo(env, "compare", was["group"], now["group"])
     assert refused.returncode == 4
     assert "service_version: 1 | 2 (conditions_differ)" in refused.stderr

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import click
 
+from nilometer.core.errors import NiloError
+
 from .comparing import CHANGES, LEVEL, METRICS
-from .session import Session, check_writable, shared_options, write_result
+from .session import Session, check_writable, error_line, shared_options, write_result
 
 OF_A_NEW_VERSION = "service-version"
 """What a gate is there for: the service's version and the engine's may differ from the baseline's."""
@@ -42,9 +44,13 @@ def command(
     family = family_of(metrics)
     for path in filter(None, (junit, markdown)):
         check_writable(path)
-    with open_archive(session.archive_url, must_exist=True) as archive:
-        sides = side_of(archive, baseline, level), side_of(archive, ref, level)
-        found = compared(sides, family, (OF_A_NEW_VERSION, *changes), archive)
+    try:
+        with open_archive(session.archive_url, must_exist=True) as archive:
+            sides = side_of(archive, baseline, level), side_of(archive, ref, level)
+            found = compared(sides, family, (OF_A_NEW_VERSION, *changes), archive)
+    except NiloError as fault:
+        _write_refusal(session, fault, junit, markdown)
+        raise
     if junit:
         from nilometer.report.junit import junit_xml
 
@@ -55,3 +61,18 @@ def command(
         write_result(markdown, as_markdown.render(found.document(session.words)))
     found.show(session)
     raise SystemExit(exit_code(found.comparison))
+
+
+def _write_refusal(session: Session, fault: NiloError, junit: str | None, markdown: str | None) -> None:
+    """The files say that there is no verdict: what stood there from another time would be read as this one's."""
+    told = error_line(session.words, fault)
+    if junit:
+        from nilometer.report.junit import refused_xml
+
+        write_result(junit, refused_xml(fault.slug, told))
+    if markdown:
+        from nilometer.report import markdown as as_markdown
+        from nilometer.report.document import Document, Lead
+
+        refusal = Document(lang=session.words.lang, blocks=[Lead(text=told, tone="trouble")])
+        write_result(markdown, as_markdown.render(refusal))

@@ -139,7 +139,10 @@ def table(
     return Table(
         columns=[Column("", "left"), Column("", "left"), *(Column(*head) for head in heads)],
         rows=[_row(one, rows[one.metric], sides, words) for one in shown],
-        legend=[words.say("screen.comparison.legend")] if any(one.verdict is None for one in shown) else [],
+        legend=[
+            *([words.say("screen.comparison.legend")] if any(one.verdict is None for one in shown) else []),
+            *([words.say("screen.comparison.legend_held")] if any(one.held for one in shown) else []),
+        ],
     )
 
 

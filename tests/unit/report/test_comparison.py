@@ -105,3 +105,8 @@ def test_junit_fails_what_regressed_and_skips_what_is_open() -> None:
     assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == ("3", "1", "1")
     outcomes = {case.get("name"): case[0].tag for case in suite}
     assert outcomes == {"TTFT p95": "skipped", "TPOT p50": "failure", "throughput": "system-out"}
+
+
+def test_what_was_not_admissible_is_named() -> None:
+    left = replace(told("SAME", TTFT), left_out=["abcdefghijkl"])
+    assert lead_of(left, TABLE, EN).text.endswith("Left out as not admissible: abcdef.")
