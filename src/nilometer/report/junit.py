@@ -1,6 +1,7 @@
 """A comparison as JUnit XML: one test case a judged figure, so that a pipeline shows which one is worse.
 
-The form is the one that Jenkins, GitLab and GitHub's readers take: testsuites, testsuite, testcase, failure, error, skipped.
+The form is the one that Jenkins, GitLab and GitHub's readers take: testsuites, testsuite, testcase, failure, error,
+skipped.
 """
 
 from __future__ import annotations
