@@ -44,7 +44,7 @@ def test_a_run_of_a_case_can_be_shown(told: tuple[str, Told], tmp_path: Path) ->
     where = ["--archive", f"sqlite:///{tmp_path}/a.sqlite"]
     for run in machine["runs"]:
         again = CliRunner().invoke(nilo, ["runs", "show", run["run"], "--json", *where])
-        assert (again.exit_code, json.loads(again.stdout)) == (0, run)
+        assert (again.exit_code, json.loads(again.stdout)) == (0, {**run, "tags": [], "notes": []})
         shown = CliRunner().invoke(nilo, ["runs", "show", run["run"], *where])
         assert shown.exit_code == 0, shown.output
         assert run["tool"] in shown.output
