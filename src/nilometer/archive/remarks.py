@@ -28,9 +28,16 @@ def set_tag(db: Database, name: str, of: Ref) -> Ref | None:
     if not _TAG_NAME.fullmatch(name) or name == LATEST or name.endswith(EXPORTED):
         raise SpecError("tag_invalid", tag=name[:80])
     _refuse_unknown(db, of)
+    touch(db, of)
     before = tagged(db, name)
     db.execute(_TAG, (name, *_either(of)))
     return before
+
+
+def touch(db: Database, of: Ref) -> None:
+    """Write its row as it is: who tags it and who would remove it for want of a tag then wait for each other."""
+    column, table = ("records", "run") if of.kind == "run" else ("parent", "run_group")
+    db.execute(f"UPDATE {table} SET {column} = {column} WHERE id = ?", (of.id,))
 
 
 def drop_tag(db: Database, name: str) -> Ref:

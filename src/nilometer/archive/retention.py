@@ -12,7 +12,8 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from .database import Database
-from .protocol import Lot
+from .protocol import Lot, Ref
+from .remarks import touch
 
 _AT_ONCE = 500
 """Names in one question."""
@@ -127,6 +128,11 @@ def drop(db: Database, lot: Lot) -> bool:
 
 
 def _free(db: Database, lot: Lot) -> bool:
+    """Whether nothing of it has a tag; nobody gives it one until this transaction ends."""
+    if lot.group is not None:
+        touch(db, Ref("group", lot.group))
+    for run in lot.runs:
+        touch(db, Ref("run", run))
     return not any(db.rows(_TAGGED, (run, run)) for run in lot.runs)
 
 

@@ -20,14 +20,14 @@ from nilometer.metrics.figures import figures
 
 from . import codec, listing, refs, remarks, retention, rows, segments
 from .check import check
-from .columns import TooLargeError
-from .database import Database, UnstorableError
+from .database import Database
 from .faults import mapped_files
 from .migrate import known_version
 from .protocol import ALL, Checked, Filter, Lot, Note, Place, Point, Ref, Remarks, RunRow
 from .reading import read_records, read_run
 from .seal import seal_group, seal_run
 from .spool import Spool
+from .storable import storable
 
 
 class StoredArchive:
@@ -54,11 +54,11 @@ class StoredArchive:
     def put(self, run: Run, records: Iterable[Record]) -> None:
         """All or nothing. Slugs `run_exists`, `run_unstorable` for a value that no archive can hold."""
         sealed = seal_run(run)
-        with _storable(run.id):
+        with storable(run.id):
             row = rows.from_run(sealed)
         with Spool(self.db.spool_folder) as spool:
             self._fill(spool, run.id, records)
-            with self._writing(), _storable(run.id):
+            with self._writing(), storable(run.id):
                 if not self.db.execute(rows.INSERT, rows.values(row | {"records": spool.records})):
                     raise ArchiveError("run_exists", run=run.id, path=self.place)
                 self.db.execute_many(rows.FIGURES, [(run.id, *figure) for figure in figures(sealed.summary)])
@@ -67,7 +67,7 @@ class StoredArchive:
 
     def _fill(self, spool: Spool, run_id: str, records: Iterable[Record]) -> None:
         for batch in codec.batches(records):
-            with _storable(run_id):
+            with storable(run_id):
                 name, blob = codec.encode(batch)
             with mapped_files(self.place):
                 spool.add(name, len(batch), blob)
@@ -75,7 +75,7 @@ class StoredArchive:
     def put_group(self, group: Group) -> None:
         """Store a group, or replace the one of its id."""
         sealed = seal_group(group)
-        with self._writing(), _storable(group.id):
+        with self._writing(), storable(group.id):
             self.db.execute(rows.PUT_GROUP, [getattr(sealed, name) for name in rows.GROUP])
 
     def get(self, run_id: str) -> Run:
@@ -134,12 +134,12 @@ class StoredArchive:
 
     def tag(self, name: str, run_id: str) -> Ref | None:
         """Let `name` mean this run from now on. Slugs `run_unknown`, `tag_invalid`."""
-        with self._writing(), _storable(run_id):
+        with self._writing(), storable(run_id):
             return remarks.set_tag(self.db, name, Ref("run", run_id))
 
     def tag_group(self, name: str, group_id: str) -> Ref | None:
         """Let `name` mean this group from now on. Slugs `group_unknown`, `tag_invalid`."""
-        with self._writing(), _storable(group_id):
+        with self._writing(), storable(group_id):
             return remarks.set_tag(self.db, name, Ref("group", group_id))
 
     def untag(self, name: str) -> Ref:
@@ -149,7 +149,7 @@ class StoredArchive:
 
     def note(self, of: Ref, note: Note) -> None:
         """Keep a note about a run or a group. Slugs `run_unknown`, `group_unknown`."""
-        with self._writing(), _storable(of.id):
+        with self._writing(), storable(of.id):
             remarks.add_note(self.db, of, note)
 
     def remarks(self, of: Ref) -> Remarks:
@@ -169,9 +169,9 @@ class StoredArchive:
 
     def resummarise(self, run: Run) -> bool:
         """Keep its summary, findings and verdict where they are by newer definitions."""
-        with _storable(run.id):
+        with storable(run.id):
             row = rows.from_run(seal_run(run))
-        with self._writing(), _storable(run.id):
+        with self._writing(), storable(run.id):
             if not self.db.execute(rows.RESUMMARISE, [row[name] for name in (*rows.CONCLUDED, "id", "definitions")]):
                 return False
             self.db.execute("DELETE FROM summary_value WHERE run = ?", (run.id,))
@@ -213,19 +213,3 @@ class StoredArchive:
         with self.db.transaction():
             known_version(self.db)
             yield
-
-
-@contextmanager
-def _storable(run_id: str) -> Iterator[None]:
-    """Text that is no Unicode, numbers beyond 64 bits, a required figure that is none: refused before it is written."""
-    try:
-        yield
-    except (
-        TypeError,
-        OverflowError,
-        UnicodeEncodeError,
-        UnstorableError,
-        TooLargeError,
-        msgspec.MsgspecError,
-    ) as fault:
-        raise ArchiveError("run_unstorable", run=run_id, detail=str(fault)) from None

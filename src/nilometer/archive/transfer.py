@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from nilometer.core.errors import ArchiveError
+from nilometer.core.errors import ArchiveError, SpecError
 
 from . import remarks, rows
 from .columns import DamagedError
@@ -17,6 +17,7 @@ from .migrate import known_version
 from .protocol import Ref
 from .reading import whole
 from .segments import RECORDS, SERIES
+from .storable import storable
 
 _FIGURES = "SELECT run, scope, metric, stat, value FROM summary_value WHERE run = ?"
 _TELEMETRY = "SELECT run, source, n, codec, blob FROM telemetry_segment WHERE run = ?"
@@ -42,17 +43,20 @@ def everything(source: Database, target: Database) -> Iterator[Moved]:
         try:
             yield run(source, target, run_id)
         except ArchiveError as fault:
-            if fault.slug != "run_damaged":
+            if fault.slug not in ("run_damaged", "run_unstorable"):
                 raise
             yield Moved(Ref("run", run_id), fault=fault)
+        except SpecError as fault:
+            if fault.slug != "run_unknown":  # somebody has removed it since it was listed
+                raise
     for (group_id,) in source.rows("SELECT id FROM run_group ORDER BY started_wall_ns, id"):
         yield group(source, target, group_id)
 
 
 def run(source: Database, target: Database, run_id: str, *, tags: bool = True) -> Moved:
-    """Copy a run with its records and notes, all or nothing. Slugs `run_unknown`, `run_damaged`."""
+    """Copy a run with its records and notes, all or nothing. Slugs `run_unknown`, `run_damaged`, `run_unstorable`."""
     of = Ref("run", run_id)
-    with source.snapshot(), target.transaction():
+    with source.snapshot(), target.transaction(), storable(run_id):
         known_version(target)
         with whole(run_id):
             row = rows.select(source, run_id)
@@ -67,7 +71,7 @@ def run(source: Database, target: Database, run_id: str, *, tags: bool = True) -
 def group(source: Database, target: Database, group_id: str, *, tags: bool = True) -> Moved:
     """Copy a group without its runs, but with its notes."""
     of = Ref("group", group_id)
-    with source.snapshot(), target.transaction():
+    with source.snapshot(), target.transaction(), storable(group_id):
         known_version(target)
         found = source.rows(f"SELECT {', '.join(rows.GROUP)} FROM run_group WHERE id = ?", (group_id,))
         new = bool(found) and bool(target.execute(rows.NEW_GROUP, found[0]))
