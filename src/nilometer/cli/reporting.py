@@ -101,6 +101,9 @@ def _compared(archive: Archive, refs: Sequence[str], runs: Collection[str]) -> C
         found = compared((side_of(archive, refs[0]), side_of(archive, refs[1])), TABLE, (), archive)
     except (SpecError, ConditionError):
         return None
+    told = found.comparison
+    if not (told.runs_a and told.runs_b):
+        return None  # one that is not admissible has no figures to be compared
     return found if {*found.comparison.runs_a, *found.comparison.runs_b} <= set(runs) else None
 
 

@@ -38,13 +38,13 @@ def table(
     within: Sequence[Mapping[str, Within]] = (),
     differences: Sequence[MetricVerdict] | None = None,
 ) -> Table:
-    """A row for each figure, a column for each run. Two runs have their difference behind them.
+    """A row for each figure, a column for each run.
 
-    `within`: how sure each run is of its own figures. `differences` are those of a comparison; without, the ratios of
-    the two figures stand there and no interval.
+    `within`: how sure each run is of its own figures. `differences` are those of a comparison of two runs, and stand
+    behind them; of figures that it does not have, the bare ratios. Runs that were not compared have none of it.
     """
     lines = list(_lines(runs, within, words))
-    told = _told(lines, differences) if len(runs) == 2 else None
+    told = None if differences is None or len(runs) != 2 else _told(lines, differences)
     heads = [Column("", "left"), Column("", "left")]
     heads += [Column(name, "decimal") for name in names]
     if told is not None:

@@ -29,13 +29,19 @@ def row(shown: Table, name: str) -> list[str]:
 
 
 def test_two_runs_have_their_ratio_and_no_interval() -> None:
-    shown = table([a_run(0.2), a_run(0.25)], ["A", "B"], EN)
+    shown = table([a_run(0.2), a_run(0.25)], ["A", "B"], EN, differences=[])
     assert row(shown, "TTFT p50") == ["TTFT p50", "ms", "200.0", "250.0", "+25 %", "-", "-"]
     assert row(shown, "n")[2:] == ["20", "20", "", "", ""]
     assert row(shown, "throughput")[2:5] == ["2.00", "2.00", "0 %"]
     assert shown.legend[-1] == EN.say("screen.beside.no_interval")
     assert [cell.mark for cell in shown.rows[1][2:4]] == ["", ""]
     assert [cell.mark for cell in shown.rows[2][2:4]] == ["*", "*"]
+
+
+def test_two_runs_that_were_not_compared_have_no_ratio() -> None:
+    """They may be of unlike conditions, or one of them is not admissible."""
+    shown = table([a_run(0.2), a_run(0.25)], ["A", "B"], EN)
+    assert row(shown, "TTFT p50") == ["TTFT p50", "ms", "200.0", "250.0"]
 
 
 def test_a_comparison_brings_interval_and_verdict() -> None:
@@ -57,7 +63,7 @@ def test_a_comparison_brings_interval_and_verdict() -> None:
 def test_a_run_says_how_sure_it_is_of_its_own_figure() -> None:
     within = [{"ttft_p95": Within(200.0, 190.0, 212.0, 30.0)}, {}]
     shown = table([a_run(0.2), a_run(0.25)], ["A", "B"], EN, within)
-    assert row(shown, "TTFT p95, within the run")[1:] == ["ms", "190.0 - 212.0", "-", "", "", ""]
+    assert row(shown, "TTFT p95, within the run")[1:] == ["ms", "190.0 - 212.0", "-"]
     assert EN.say("screen.beside.within_legend") in shown.legend
 
 
