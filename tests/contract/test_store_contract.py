@@ -101,6 +101,7 @@ def test_a_run_is_put_once(archive: Archive) -> None:
 UNSTORABLE: dict[str, tuple[Run, list[Record]]] = {
     "text in a record": (make_run(), [make_record(0, server={"lone surrogate": "\ud800"})]),
     "text of the run": (make_run(level="\ud800"), []),
+    "text with a NUL": (make_run(level="a\0b"), []),
     "a number beyond 64 bits": (make_run(order=2**70), []),
 }
 
@@ -301,6 +302,16 @@ def test_a_run_and_a_group_that_begin_alike_are_both_candidates(archive: Archive
     with pytest.raises(SpecError) as caught:
         archive.resolve_either("ab")
     assert caught.value.params == {"run": "ab", "candidates": "ab2, abg"}
+
+
+def test_the_latest_of_either_is_the_group_of_the_newest_run(archive: Archive) -> None:
+    put_in_groups(archive)
+    archive.put(run_at(5, "e5", group="xg"), [])
+    assert said(lambda: archive.resolve_either("latest")) == ("group", "xg")
+    assert archive.resolve("latest") == "e5"
+    archive.put(run_at(6, "f6", group="never put"), [])
+    assert said(lambda: archive.resolve_either("latest")) == ("run", "f6")
+    assert archive.resolve_group("latest") == "xg"
 
 
 def test_no_group_is_the_latest_where_no_run_has_one(archive: Archive) -> None:

@@ -143,15 +143,16 @@ def test_one_run_a_side_is_no_verdict(env: Env, before: Mock) -> None:
     assert {one["ci"] for one in told["metrics"] if one["ratio"]} == {None}
 
 
-def test_unlike_load_is_refused_after_one_pair(env: Env, before: Mock, tmp_path: Path) -> None:
+def test_sides_that_ask_for_different_things_are_refused_before_anything_is_sent(env: Env, tmp_path: Path) -> None:
     other = tmp_path / "b.toml"
-    other.write_text(f'target = "{before.url}"\nstream = false\n')
-    for _ in range(3):
-        done = nilo(env, "verify", before.url, str(other), *LOAD, "--no-archive", timeout=60)
-        if "conditions_differ" in done.stderr:
-            break
-    assert done.returncode == 4
-    assert "stream: True | False (conditions_differ)" in done.stderr
+    other.write_text('target = "http://127.0.0.1:9"\nstream = false\n')
+    words = ("verify", "http://127.0.0.1:9", str(other), *LOAD, "--no-archive")
+    refused = nilo(env, *words)
+    assert refused.returncode == 2
+    assert "stream: True | False (sides_ask_differently)" in refused.stderr
+    assert "--change api" in refused.stderr
+    declared = nilo(env, *words, "--change", "api")
+    assert declared.returncode == 3, "nothing listens there"
 
 
 REFUSED = {

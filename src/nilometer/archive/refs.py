@@ -21,12 +21,19 @@ _GROUPS = (
     " ORDER BY started_wall_ns DESC, id LIMIT ?"
 )
 _SELECT: dict[Literal["run", "group"], str] = {"run": _RUNS, "group": _GROUPS}
-_NEWEST_OF_A_GROUP = "SELECT run_group FROM run WHERE run_group IS NOT NULL ORDER BY started_wall_ns DESC, id LIMIT 1"
+_NEWEST_OF_A_GROUP = (
+    "SELECT run_group FROM run WHERE EXISTS (SELECT 1 FROM run_group WHERE id = run.run_group)"
+    " ORDER BY started_wall_ns DESC, id LIMIT 1"
+)
+_NEWEST = (
+    "SELECT run.id, run_group.id FROM run LEFT JOIN run_group ON run_group.id = run.run_group"
+    " ORDER BY run.started_wall_ns DESC, run.id LIMIT 1"
+)
 
 
 def resolve(db: Database, ref: str) -> str:
     """The id of a run. Slugs `run_unknown`, `run_ambiguous` with the candidates, `run_is_group`."""
-    found = _newest(db) if ref == LATEST else _found(db, ref)
+    found = _select(db, "run", "1 = 1", (1,)) if ref == LATEST else _found(db, ref)
     chosen = _only([one for one in found if one.kind == "run"] or found, ref)
     if chosen.kind == "group":
         raise SpecError("run_is_group", run=ref, group=chosen.id)
@@ -45,12 +52,12 @@ def resolve_group(db: Database, ref: str) -> str:
 
 
 def resolve_either(db: Database, ref: str) -> Ref:
-    """A run or a group; `latest` is a run. Slugs `run_unknown`, `run_ambiguous`."""
+    """A run or a group; `latest`: the newest run's group where it has one. Slugs `run_unknown`, `run_ambiguous`."""
     return _only(_newest(db) if ref == LATEST else _found(db, ref), ref)
 
 
 def _newest(db: Database) -> list[Ref]:
-    return _select(db, "run", "1 = 1", (1,))
+    return [Ref("run", run) if group is None else Ref("group", group) for run, group in db.rows(_NEWEST)]
 
 
 def _found(db: Database, ref: str) -> list[Ref]:

@@ -14,10 +14,10 @@ from nilometer.report.build import group_document, run_document
 from nilometer.report.document import Document, Lead
 from nilometer.report.lab import lab_document
 from nilometer.report.sweep import sweep_document
-from nilometer.report.verify import verify_document
+from nilometer.report.verify import sides_of, verify_document
 from nilometer.text.i18n import Catalogue
 
-from .comparing import terms_of
+from .comparing import comparison_object, terms_of
 
 
 def group_documents(group: Group, runs: Sequence[Run], findings: Sequence[Finding], words: Catalogue) -> list[Document]:
@@ -43,6 +43,18 @@ def _verify_documents(group: Group, runs: Sequence[Run], words: Catalogue) -> li
         each = [run_document(run, words, conditions=True) for run in runs]
         return [Document(lang=words.lang, blocks=[refusal]), *each]
     return [verify_document(comparison, terms.rule, runs, group.id, words, differences=found)]
+
+
+def group_comparison(group: Group, runs: Sequence[Run]) -> dict[str, object]:
+    """The machine form of a verify's verdict as `comparison`: null where it was refused; nothing of other groups."""
+    if group.type != "verify":
+        return {}
+    terms = terms_of(group)
+    try:
+        comparison, found = terms.judge(pairs_of(runs))
+    except ConditionError:
+        return {"comparison": None}
+    return {"comparison": comparison_object(comparison, terms.rule.family, sides_of(comparison, runs), found)}
 
 
 def group_findings(group: Group, runs: Sequence[Run]) -> list[Finding]:

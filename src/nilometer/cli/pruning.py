@@ -13,11 +13,18 @@ from .session import Session, shared_options
 from .values import MOMENT
 
 if TYPE_CHECKING:
-    from nilometer.archive.protocol import Lot
+    from nilometer.archive.protocol import Archive, Lot
+    from nilometer.core.run import Run
     from nilometer.report.document import Document
     from nilometer.text.i18n import Catalogue
 
 _ROWS = 20
+
+
+def refuse_pruned(archive: Archive, run: Run) -> None:
+    """Requests that were measured and are no longer kept are not none: slug `records_gone`."""
+    if run.origin != "imported" and run.summary.run_requests.started and not archive.row(run.id).records:
+        raise SpecError("records_gone", run=run.id)
 
 
 @click.command("prune")

@@ -11,7 +11,7 @@ from typing import IO, NamedTuple
 from nilometer import __version__
 from nilometer.archive.protocol import Archive
 from nilometer.compare.family import TABLE
-from nilometer.core.errors import ConditionError, SpecError
+from nilometer.core.errors import ConditionError, NiloError, SpecError
 from nilometer.core.finding import Finding
 from nilometer.core.group import Group
 from nilometer.core.record import Record
@@ -28,6 +28,7 @@ from nilometer.text.i18n import LANGUAGES, Catalogue
 from .comparing import Compared, compared, side_of
 from .group_screens import group_documents, group_findings
 from .machine import group_object, head, run_object
+from .pruning import refuse_pruned
 from .session import indented, writing
 
 STDOUT = "-"
@@ -54,6 +55,8 @@ class Chosen(NamedTuple):
     runs: list[Run]
     group: Group | None = None
     compared: Compared | None = None
+    refused: NiloError | None = None
+    """Why two sides were not compared."""
     of_first: frozenset[str] = frozenset()
     """Ids of the runs that the first word means."""
 
@@ -91,16 +94,20 @@ def choose(archive: Archive, refs: Sequence[str]) -> Chosen:
         [archive.get(one.id)] if one.kind == "run" else _of_group(archive, archive.get_group(one.id)) for one in found
     ]
     runs = {run.id: run for some in several for run in some}
-    sides = _compared(archive, refs, runs) if len(refs) == 2 else None
-    return Chosen(list(runs.values()), compared=sides, of_first=frozenset(run.id for run in several[0]))
+    of_first = frozenset(run.id for run in several[0])
+    try:
+        sides = _compared(archive, refs, runs) if len(refs) == 2 else None
+    except (SpecError, ConditionError) as fault:
+        return Chosen(list(runs.values()), refused=fault, of_first=of_first)
+    return Chosen(list(runs.values()), compared=sides, of_first=of_first)
 
 
 def _compared(archive: Archive, refs: Sequence[str], runs: Collection[str]) -> Compared | None:
-    """The comparison of two sides; None where they are none, are not alike enough, or hold more runs than are shown."""
-    try:
-        found = compared((side_of(archive, refs[0]), side_of(archive, refs[1])), TABLE, (), archive)
-    except (SpecError, ConditionError):
-        return None
+    """The comparison of two sides; None where one has nothing admissible, or more runs than are shown.
+
+    Slugs `conditions_differ`, `definitions_differ`, `same_runs`, `side_mixed`.
+    """
+    found = compared((side_of(archive, refs[0]), side_of(archive, refs[1])), TABLE, (), archive)
     told = found.comparison
     if not (told.runs_a and told.runs_b):
         return None  # one that is not admissible has no figures to be compared
@@ -140,6 +147,9 @@ def _name(chosen: Chosen) -> str:
 
 def write(archive: Archive, chosen: Chosen, asked: Asked, file: str | None, lang: str) -> int:
     """Write the report to `file`, None for stdout; how many bytes that were. Nothing half-written stays behind."""
+    if asked.records or asked.form == "parquet":
+        for run in chosen.runs:
+            refuse_pruned(archive, run)
     parts = _parts(archive, chosen, asked, lang)
     if file is None:
         return _to_stdout(parts)
@@ -225,7 +235,7 @@ def _shown(archive: Archive, chosen: Chosen) -> Shown:
     slowest = max(SLOWEST // len(chosen.runs), 10)
     seen = [gather(run, archive.records(run.id), slowest) for run in chosen.runs]
     told = None if chosen.compared is None else chosen.compared.comparison.metrics
-    return Shown(chosen.runs, seen, charts.draw(chosen.runs, seen), told, _sides(chosen))
+    return Shown(chosen.runs, seen, charts.draw(chosen.runs, seen), told, _sides(chosen), chosen.refused)
 
 
 def _sides(chosen: Chosen) -> dict[str, str]:

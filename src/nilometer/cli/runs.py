@@ -15,7 +15,7 @@ from .bundles import copy_command, export_command
 from .checking import check_command
 from .history import history_command
 from .importing import import_command
-from .pruning import prune_command
+from .pruning import prune_command, refuse_pruned
 from .remarks import note_command, tag_command
 from .session import Session, shared_options
 from .values import END, MOMENT
@@ -89,7 +89,10 @@ def list_command(session: Session, limit: int, since: int | None, until: int | N
 @click.option("--errors", is_flag=True, help="The failed requests of a run instead, like ones together.")
 @shared_options
 def show_command(session: Session, ref: str, errors: bool) -> None:
-    """The report of one run, or of a group of runs; --json gives its machine form. `latest` is the newest run."""
+    """The report of one run, or of a group of runs; --json gives its machine form.
+
+    `latest` is the newest run, or its group where it has one; with --errors the run.
+    """
     if errors:
         _show_errors(session, ref)
     else:
@@ -127,12 +130,12 @@ def _emit(session: Session, machine: dict[str, object], documents: Sequence[Docu
 def _show_group(session: Session, group: Group, runs: list[Run], remarks: Remarks) -> None:
     from nilometer.experiment.sweep import one_a_level
 
-    from .group_screens import group_documents, group_findings
+    from .group_screens import group_comparison, group_documents, group_findings
     from .machine import group_object
 
     runs = one_a_level(runs) if group.type == "sweep" else runs
     findings = group_findings(group, runs)
-    machine = group_object(group.id, group.type, runs, findings)
+    machine = {**group_object(group.id, group.type, runs, findings), **group_comparison(group, runs)}
     _emit(session, machine, group_documents(group, runs, findings, session.words), remarks)
 
 
@@ -145,8 +148,7 @@ def _show_errors(session: Session, ref: str) -> None:
 
     with open_archive(session.archive_url, must_exist=True) as archive:
         run = archive.get(archive.resolve(ref))
-        if run.origin != "imported" and run.summary.run_requests.started and not archive.row(run.id).records:
-            raise SpecError("records_gone", run=run.id)
+        refuse_pruned(archive, run)
         failures = gather(archive.records(run.id), run.phases.measured_ns)
     machine = {**run_object(run), "failed_requests": failures.kinds}
     session.emit(machine, lambda: session.render(failure_document(run, failures, session.words)))

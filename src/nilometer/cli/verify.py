@@ -43,7 +43,8 @@ def command(a: str, b: str, session: Session, **given: Any) -> None:
 
     A and B are targets as of `nilo measure`: addresses, TOML files, or engines with their settings, which are started
     for each of their runs. All options hold for both. A against itself tells the noise floor of the machine and the
-    smallest change it can show. Exit 0: alike or better; 1: worse; 5: not decided.
+    smallest change it can show. Exit 0: alike or better; 1: worse; 4: unlike conditions, or nothing admissible; 5: not
+    decided.
     """
     from .verifying import run_verify
 

@@ -10,7 +10,7 @@ from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from nilometer.compare.condition import Change, parse_changes
+from nilometer.compare.condition import Change, parse_changes, require_alike_asked
 from nilometer.compare.noise import noises
 from nilometer.compare.verdict import Comparison
 from nilometer.core.group import Group, with_plan
@@ -45,6 +45,7 @@ def run_verify(a: str, b: str, session: Session, given: dict[str, Any]) -> int:
         archive = None if given["no_archive"] else stack.enter_context(open_archive_of(session))
         sides = _sides(a, b, session, given, archive)
         terms = Terms(rule, _declared(sides, given["changes"]))
+        require_alike_asked(sides["a"].spec, sides["b"].spec, terms.declared)
         group = _group(sides["a"].spec, terms, given)
         stop = stack.enter_context(interrupts())
         verified = verify(

@@ -25,6 +25,7 @@ import msgspec
 from nilometer.core.environment import Machine
 from nilometer.core.errors import ConditionError, SpecError
 from nilometer.core.run import Run
+from nilometer.core.spec import Spec
 
 Value = str | int | float | bool
 Agree = Callable[[Any, Any], bool]
@@ -51,14 +52,14 @@ DURATION_FACTOR = 2.0
 
 
 class Field(NamedTuple):
-    """One row. `changes` are the words that declare it; `asked` where the test asks it of the service and it is a part
-    of the condition's hash."""
+    """One row. `changes` are the words that declare it; `asked` reads what the test asks of the service, which is known
+    before anything is sent and is a part of the condition's hash."""
 
     name: str
     changes: tuple[Change, ...]
     read: Callable[[Run], Value | None]
     agree: Agree = lambda a, b: bool(a == b)
-    asked: bool = False
+    asked: Callable[[Spec], Value] | None = None
 
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,13 +90,13 @@ def _close_durations(a: float, b: float) -> bool:
 def _spec(path: str, *changes: Change) -> Field:
     """A row for what the Spec asks, by its path there."""
 
-    def read(run: Run) -> Value:
-        value: Any = run.spec
+    def read(spec: Spec) -> Value:
+        value: Any = spec
         for name in path.split("."):
             value = getattr(value, name)
         return _plain(value)
 
-    return Field(path, changes, read, asked=True)
+    return Field(path, changes, lambda run: read(run.spec), asked=read)
 
 
 def _plain(value: object) -> Value:
@@ -255,6 +256,24 @@ def require_alike(found: Sequence[Difference], declared: Collection[str] = ()) -
         raise ConditionError("conditions_differ", fields=fields, changes=",".join(words))
 
 
+def require_alike_asked(a: Spec, b: Spec, declared: Collection[str] = ()) -> None:
+    """The same before anything is sent, of what the two sides are to ask: slug `sides_ask_differently`.
+
+    A protocol that is still to be found out agrees with any.
+    """
+    found = []
+    for row in FIELDS:
+        if row.asked is None or set(row.changes) & set(declared):
+            continue
+        of_a, of_b = row.asked(a), row.asked(b)
+        if not row.agree(of_a, of_b) and not (row.changes == ("api",) and "auto" in {a.api, b.api}):
+            found.append((row, f"{row.name}: {of_a} | {of_b}"))
+    if found:
+        words = dict.fromkeys(row.changes[0] for row, _ in found)
+        fields = "; ".join(told for _, told in found)
+        raise SpecError("sides_ask_differently", fields=fields, changes=",".join(words))
+
+
 def parse_changes(text: str) -> frozenset[str]:
     """The words of `--change model,quantisation`; slug `change_unknown` with the one that is none."""
     words = [word.strip() for word in text.split(",")]
@@ -270,7 +289,7 @@ def condition_hash(run: Run) -> str:
     Of the asked fields that must be equal, by name and in order; neither versions, engine nor weights, which are what a
     history is about, nor the machine.
     """
-    asked = {row.name: row.read(run) for row in FIELDS if row.asked}
+    asked = {row.name: row.asked(run.spec) for row in FIELDS if row.asked is not None}
     return hashlib.sha256(msgspec.json.encode(asked, order="sorted")).hexdigest()
 
 

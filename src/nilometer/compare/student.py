@@ -28,11 +28,6 @@ def tail(t: float, df: float) -> float:
     return both / 2 if t >= 0 else 1 - both / 2
 
 
-def cdf(t: float, df: float) -> float:
-    """P(T <= t)."""
-    return tail(-t, df)
-
-
 @lru_cache(maxsize=4096)
 def quantile(p: float, df: float) -> float:
     """The t that is exceeded with chance 1 - p: -inf at 0, inf at 1."""

@@ -161,6 +161,7 @@ def _filed(run: Run, words: Catalogue) -> dict[str, str | None]:
         "started": units.moment(run.phases.started_wall_ns),
         "origin": words.say(f"screen.origin.{run.origin}") if run.origin != "measured" else None,
         "tool": _joined(run.tool, run.tool_version) if run.tool != "nilometer" else None,
+        "definitions": str(run.definitions),
         "condition_hash": run.condition_hash,
     }
 

@@ -10,6 +10,7 @@ from string import ascii_uppercase
 from typing import NamedTuple
 
 from nilometer.compare.verdict import MetricVerdict
+from nilometer.core.errors import NiloError
 from nilometer.core.run import Run
 from nilometer.text.i18n import Catalogue
 from nilometer.text.load import rate_unit
@@ -39,6 +40,8 @@ class Shown(NamedTuple):
     differences: Sequence[MetricVerdict] | None = None
     sides: Mapping[str, str] = {}
     """Id of a run -> A or B, where the runs are those of two sides."""
+    refused: NiloError | None = None
+    """Why two sides were not compared."""
 
 
 def report_document(shown: Shown, words: Catalogue, group: Document | None = None) -> Document:
@@ -84,6 +87,9 @@ def _of_runs(shown: Shown, names: Sequence[str], words: Catalogue) -> Iterator[B
         yield Lead(text=words.say("screen.chart.of_run", title=name, run=lead.text), tone=lead.tone)
     yield Heading(text=words.say("screen.report.beside"))
     yield _beside(shown, names, words)
+    if shown.refused is not None:
+        why = words.say(f"error.{shown.refused.slug}.what", **shown.refused.params)
+        yield Text(text=words.say("screen.beside.refused", why=why))
     found = [
         notes.blocks([run], words, told=told, archived=True, most=len(run.findings))
         for run, (_, told) in zip(shown.runs, leads, strict=True)

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import re
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -108,6 +109,9 @@ def test_two_groups_of_repeats_are_held_against_each_other(folder: Path) -> None
     alone = nilo_report("aside0", "bside0", "--format", "markdown", "-o", "-").stdout
     assert alone.startswith("# 2 load tests side by side")
     assert "REGRESSED" not in alone
+    assert "Not compared" not in alone
+    unlike = nilo_report("sw1", "sw4", "--format", "markdown", "-o", "-").stdout
+    assert "Not compared: these runs were not made under like test conditions: load.concurrency: 1 \\| 4." in unlike
 
 
 @pytest.mark.parametrize(
@@ -187,9 +191,19 @@ def test_what_cannot_be_is_refused_and_leaves_nothing(folder: Path, arguments: l
     assert [path.name for path in folder.iterdir()] == ["data"]
 
 
-def test_a_damaged_run_leaves_no_half_report(folder: Path) -> None:
-    import sqlite3
+@pytest.mark.parametrize("words", [["-o", "a.csv", "--records"], ["-o", "a.parquet"]], ids=["csv", "parquet"])
+def test_requests_that_are_no_longer_kept_are_not_none(folder: Path, words: list[str]) -> None:
+    pytest.importorskip("pyarrow")
+    with sqlite3.connect(folder / "data" / "archive.sqlite") as db:
+        db.execute("DELETE FROM record_segment")
+        db.execute("UPDATE run SET records = 0")
+    db.close()
+    refused = nilo_report("sw1", *words)
+    assert (refused.exit_code, "(records_gone)" in refused.stderr) == (2, True)
+    assert [path.name for path in folder.iterdir()] == ["data"]
 
+
+def test_a_damaged_run_leaves_no_half_report(folder: Path) -> None:
     with sqlite3.connect(folder / "data" / "archive.sqlite") as db:
         db.execute("UPDATE record_segment SET blob = x'00' WHERE run = 'k3v9c2mq7x1d'")
     db.close()
