@@ -266,7 +266,7 @@ def require_alike_asked(a: Spec, b: Spec, declared: Collection[str] = ()) -> Non
         if row.asked is None or set(row.changes) & set(declared):
             continue
         of_a, of_b = row.asked(a), row.asked(b)
-        if not row.agree(of_a, of_b) and not (row.changes == ("api",) and "auto" in {a.api, b.api}):
+        if not row.agree(of_a, of_b) and not (row.name == "api" and "auto" in {of_a, of_b}):
             found.append((row, f"{row.name}: {of_a} | {of_b}"))
     if found:
         words = dict.fromkeys(row.changes[0] for row, _ in found)
