@@ -74,8 +74,9 @@ def test_what_felt_faster_is_caught(env: Env, before: Mock, after: Mock) -> None
     assert [one["metric"] for one in told["noise"]] == ["tpot_p50"]
     shown = nilo(env, "runs", "show", told["group"])
     assert shown.stdout.startswith("REGRESSED: TPOT p50 +"), "the archive tells it as it was told"
-    roles = [run["role"] for run in json.loads(nilo(env, "runs", "show", told["group"], "--json").stdout)["runs"]]
-    assert "".join(roles).startswith("abba")
+    archived = json.loads(nilo(env, "runs", "show", told["group"], "--json").stdout)
+    assert "".join(run["role"] for run in archived["runs"]).startswith("abba")
+    assert {**archived["comparison"], "group": told["group"], "noise": told["noise"]} == told
 
 
 def repeated(env: Env, target: str, version: str) -> dict[str, Any]:
@@ -141,6 +142,25 @@ def test_one_run_a_side_is_no_verdict(env: Env, before: Mock) -> None:
     told = json.loads(done.stdout)
     assert (told["verdict"], told["more_runs_needed"]) == ("UNDECIDED", 2)
     assert {one["ci"] for one in told["metrics"] if one["ratio"]} == {None}
+
+
+@pytest.fixture(scope="module")
+def brief() -> Iterator[Mock]:
+    """Ends its answers by itself after 4 tokens, whatever is asked."""
+    script = Script(models=("m",), ttft_ms=80, gap_ms=20, stop_after=(4, 4), honours_ignore_eos=False)
+    with launched(script) as server:
+        yield server
+
+
+def test_answers_of_unlike_length_are_refused_after_one_pair(env: Env, before: Mock, brief: Mock) -> None:
+    for _ in range(3):
+        done = nilo(env, "verify", before.url, brief.url, *LOAD, timeout=60)
+        if "conditions_differ" in done.stderr:
+            break
+    assert done.returncode == 4
+    assert "lengths.output.p50: 10.0 | 4.0" in done.stderr
+    archived = json.loads(nilo(env, "runs", "show", "latest", "--json").stdout)
+    assert (len(archived["runs"]), archived["comparison"]) == (2, None)
 
 
 def test_sides_that_ask_for_different_things_are_refused_before_anything_is_sent(env: Env, tmp_path: Path) -> None:

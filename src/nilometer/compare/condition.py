@@ -251,9 +251,7 @@ def require_alike(found: Sequence[Difference], declared: Collection[str] = ()) -
     if any(one.field == "definitions" for one in refused):
         raise ConditionError("definitions_differ")
     if refused:
-        fields = "; ".join(f"{one.field}: {_told(one.a)} | {_told(one.b)}" for one in refused)
-        words = dict.fromkeys(one.changes[0] for one in refused)
-        raise ConditionError("conditions_differ", fields=fields, changes=",".join(words))
+        raise ConditionError("conditions_differ", **_listed(refused))
 
 
 def require_alike_asked(a: Spec, b: Spec, declared: Collection[str] = ()) -> None:
@@ -261,17 +259,23 @@ def require_alike_asked(a: Spec, b: Spec, declared: Collection[str] = ()) -> Non
 
     A protocol that is still to be found out agrees with any.
     """
-    found = []
-    for row in FIELDS:
-        if row.asked is None or set(row.changes) & set(declared):
-            continue
-        of_a, of_b = row.asked(a), row.asked(b)
-        if not row.agree(of_a, of_b) and not (row.name == "api" and "auto" in {of_a, of_b}):
-            found.append((row, f"{row.name}: {of_a} | {of_b}"))
-    if found:
-        words = dict.fromkeys(row.changes[0] for row, _ in found)
-        fields = "; ".join(told for _, told in found)
-        raise SpecError("sides_ask_differently", fields=fields, changes=",".join(words))
+    found = [
+        Difference(field=row.name, state="differs", a=(of_a,), b=(of_b,), changes=row.changes)
+        for row in FIELDS
+        if row.asked is not None
+        and not row.agree(of_a := row.asked(a), of_b := row.asked(b))
+        and not (row.name == "api" and "auto" in {of_a, of_b})
+    ]
+    if refused := refusing(found, declared):
+        raise SpecError("sides_ask_differently", **_listed(refused))
+
+
+def _listed(refused: Sequence[Difference]) -> dict[str, str]:
+    """For a sentence: the fields with their values, and the words that would declare them."""
+    return {
+        "fields": "; ".join(f"{one.field}: {_told(one.a)} | {_told(one.b)}" for one in refused),
+        "changes": ",".join(dict.fromkeys(one.changes[0] for one in refused)),
+    }
 
 
 def parse_changes(text: str) -> frozenset[str]:
