@@ -179,6 +179,12 @@ def test_no_room_leaves_nothing_half_written(server: Server, filled: str) -> Non
         assert archive.check() == (1, 30, [])
 
 
+def test_text_that_this_server_cannot_hold_is_refused(filled: str) -> None:
+    with open_archive(filled) as archive:
+        assert fault_of(lambda: archive.put(make_run("other", level="a\0b"), [])).slug == "run_unstorable"
+        assert archive.check() == (1, 30, [])
+
+
 def test_a_rotten_page_is_found_and_the_other_runs_still_read(server: Server, filled: str) -> None:
     with open_archive(filled) as archive:
         archive.put(make_run("other"), noisy_records(10))

@@ -16,7 +16,7 @@ from nilometer.core.spec import Spec
 from nilometer.core.summary import Summary
 from nilometer.metrics.figures import Figure
 
-from .database import Database, UnstorableError, insert
+from .database import Database, insert
 
 SAME = (
     "id",
@@ -142,12 +142,8 @@ def fill_searched(db: Database) -> None:
 
 
 def values(row: Mapping[str, Any]) -> Sequence[Any]:
-    """What INSERT wants of a whole row. Refuses text with a NUL, which PostgreSQL cannot hold: `UnstorableError`."""
-    found = [row[name] for name in COLUMNS]
-    for value in found:
-        if isinstance(value, str) and "\0" in value:
-            raise UnstorableError("a text with a NUL character")
-    return found
+    """What INSERT wants of a whole row."""
+    return [row[name] for name in COLUMNS]
 
 
 def select(db: Database, run_id: str) -> dict[str, Any]:
