@@ -47,6 +47,8 @@ class Recurrent(msgspec.Struct, frozen=True, kw_only=True, tag="recurrent"):
     kind: str
     parameters: int
     state_elements: int
+    convolution_elements: int = 0
+    """Of these, what is kept in the model's own precision: the inputs of a short convolution; the rest is fp32."""
 
 
 Mixer = Attention | Latent | Recurrent
