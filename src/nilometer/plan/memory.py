@@ -18,7 +18,7 @@ from .parallel import Parallel
 from .pool import Layout, Pool, flat_pool, stage_layout, vllm_layout, vllm_pool
 from .shape import Attention, Latent, Recurrent, Shape
 from .slots import Slots, llamacpp_cache_bytes, llamacpp_slots
-from .startup import NEWEST, Batch, Rank, Settings, Term, epoch_of, vllm_batch, vllm_terms
+from .startup import CPU_POOL_BYTES, NEWEST, Batch, Rank, Settings, Term, epoch_of, sure, vllm_batch, vllm_terms
 from .startup_others import llamacpp_terms, sglang_terms, tensorrt_terms, tgi_terms
 from .versions import Version, parse_version
 
@@ -31,10 +31,9 @@ class Note(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Engine(msgspec.Struct, frozen=True, kw_only=True):
-    """One row: what an engine takes of a device if nobody says, what it subtracts, and its block of tokens."""
+    """One row: the release it is planned by, what it subtracts of a device, and its block of tokens."""
 
     name: str
-    utilisation: float
     newest: Version
     """The release planned for where none is named."""
     terms: Callable[[Rank, float, Settings, Version], tuple[Term, ...]]
@@ -46,11 +45,11 @@ class Engine(msgspec.Struct, frozen=True, kw_only=True):
 ENGINES: Mapping[str, Engine] = {
     row.name: row
     for row in (
-        Engine(name="vllm", utilisation=0.9, newest=NEWEST, terms=lambda *_: (), block=16, measured=True),
-        Engine(name="sglang", utilisation=1.0, newest=(0, 5), terms=sglang_terms),
-        Engine(name="tensorrt-llm", utilisation=1.0, newest=(1, 0), terms=tensorrt_terms, block=32),
-        Engine(name="tgi", utilisation=1.0, newest=(3, 0), terms=tgi_terms),
-        Engine(name="llama.cpp", utilisation=1.0, newest=(9_999,), terms=llamacpp_terms),
+        Engine(name="vllm", newest=NEWEST, terms=lambda *_: (), block=16, measured=True),
+        Engine(name="sglang", newest=(0, 5), terms=sglang_terms),
+        Engine(name="tensorrt-llm", newest=(1, 0), terms=tensorrt_terms, block=32),
+        Engine(name="tgi", newest=(3, 0), terms=tgi_terms),
+        Engine(name="llama.cpp", newest=(9_999,), terms=llamacpp_terms),
     )
 }
 """THE table of engines whose memory is known."""
@@ -217,7 +216,8 @@ def _stage(
 ) -> Stage:
     rank = _rank(ask, index, bounds)
     if batch is not None:
-        share = engine.utilisation if ask.settings.utilisation is None else ask.settings.utilisation
+        given = ask.settings.utilisation
+        share = epoch_of(version).utilisation if given is None else given
         terms = vllm_terms(rank, batch, version, eager=ask.settings.eager)
     else:
         share, terms = 1.0, engine.terms(rank, ask.visible_bytes, ask.settings, version)
@@ -229,10 +229,21 @@ _LABEL_SPREAD = 0.02
 """How far the memory that a driver shows is from the label, where only the label is known."""
 
 
+def _given_pool(ask: Ask) -> float | None:
+    """The pool where a flag or a default names it, whatever else is in memory."""
+    if ask.settings.kv_bytes is None and ask.engine == "vllm" and _on_cpu(ask):
+        return CPU_POOL_BYTES
+    return ask.settings.kv_bytes
+
+
+def _on_cpu(ask: Ask) -> bool:
+    return "cpu" in ask.device.lower()
+
+
 def _left(ask: Ask, usable: float, terms: Sequence[Term]) -> Interval:
     """What the terms leave; their spreads are taken as independent."""
-    if ask.settings.kv_bytes is not None:
-        return Interval(ask.settings.kv_bytes, ask.settings.kv_bytes, ask.settings.kv_bytes)
+    if (given := _given_pool(ask)) is not None:
+        return sure(given)
     mid = usable - sum(term.bytes.mid for term in terms)
     own = 0.0 if ask.visible_known else _LABEL_SPREAD * usable
     less = math.hypot(own, *(term.bytes.high - term.bytes.mid for term in terms))
@@ -339,6 +350,8 @@ def _notes(ask: Ask, engine: Engine, version: Version) -> tuple[Note, ...]:
     if engine.name == "vllm" and not epoch_of(version).measured.holds(version):
         nearest = epoch_of(version).measured.words()
         notes.append(Note(slug="constants_of_other_release", params={"version": told, "measured": nearest}))
+    if engine.name == "vllm" and _on_cpu(ask) and ask.settings.kv_bytes is None:
+        notes.append(Note(slug="cpu_pool_by_default", params={"bytes": CPU_POOL_BYTES}))
     if not engine.measured:
         notes.append(Note(slug="constants_from_documentation", params={"engine": engine.name}))
     if not ask.visible_known:

@@ -99,6 +99,8 @@ class Epoch(msgspec.Struct, frozen=True, kw_only=True):
     graphs: bool = False
     """Whether CUDA graphs are counted before the pool is made."""
     activation_spread: float = 0.04
+    utilisation: float = 0.9
+    """gpu_memory_utilization where it is not given."""
     source: str
 
 
@@ -115,11 +117,11 @@ EPOCHS = (
     ),
     Epoch(
         span=Span(since=(0, 8), until=(0, 17)),
-        measured=Span(since=(0, 11), until=(0, 12)),
+        measured=Span(since=(0, 10), until=(0, 12)),
         sampler_bytes=_SORTED,
         hidden=4,
         non_torch_gib={1: (0.1, 0.13, 0.3), 2: (0.4, 0.55, 1.2)},
-        source=LOGS_011,
+        source=f"{LOGS_011}; PR 21489",
     ),
     Epoch(
         span=Span(since=(0, 17), until=(0, 21)),
@@ -137,7 +139,8 @@ EPOCHS = (
         non_torch_gib={1: (0.2, 0.25, 0.8), 2: (1.0, 2.07, 2.6), 8: (1.5, 2.2, 3.5)},
         graphs=True,
         activation_spread=0.15,
-        source=f"{LOGS_019}; graphs counted by default since 0.21 (vllm#57475)",
+        utilisation=0.92,
+        source=f"{LOGS_019}; graphs counted, and 0.92 of the device taken, since 0.21 (PR 38284)",
     ),
 )
 SANITY_065 = {1: (1.6, 1.79, 1.9), 2: (3.4, 3.58, 3.7)}
@@ -149,6 +152,10 @@ _GRAPH_GIB, _GRAPH_LAYER_GIB = 0.32, 0.0185
 """CUDA graphs of 51 batch sizes: fixed, and per layer (0.19 logs, actual use)."""
 NEWEST: Version = (0, 19)
 """What is planned for where no release is named: the newest of which logs were fitted."""
+
+
+CPU_POOL_BYTES = 4 * GIB
+"""The pool on CPUs where VLLM_CPU_KVCACHE_SPACE is not set (0.8-0.11 logs: "using 4 by default")."""
 
 
 def epoch_of(version: Version) -> Epoch:
