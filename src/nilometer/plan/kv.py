@@ -152,7 +152,8 @@ def state_bytes(cached: Cache, precision: CachePrecision, tensor: int = 1) -> fl
 def need_bytes(cached: Cache, precision: CachePrecision, context: int, concurrency: int = 1, tensor: int = 1) -> float:
     """Bytes that `concurrency` requests of `context` tokens hold on one rank, not rounded to blocks."""
     if context < 0 or concurrency < 0:
-        raise SpecError("plan_below_zero", key="context" if context < 0 else "concurrency")
+        key, value = ("context", context) if context < 0 else ("concurrency", concurrency)
+        raise SpecError("plan_number_too_small", key=key, value=value, least=0)
     grown = sum(
         part.count * layer_bytes(part, precision, tensor) * min(context, part.window or context) for part in cached
     )

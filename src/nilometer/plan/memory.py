@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
-from nilometer.core.errors import SpecError
+from nilometer.core.errors import Param, SpecError
+from nilometer.core.finding import Finding
 
 from .interval import Interval
 from .kv import Cache, CachePrecision, bytes_per_token, cache, cache_precision, need_bytes, stage_bounds
@@ -18,16 +19,21 @@ from .parallel import Parallel
 from .pool import Layout, Pool, flat_pool, stage_layout, vllm_layout, vllm_pool
 from .shape import Attention, Latent, Recurrent, Shape
 from .slots import Slots, llamacpp_cache_bytes, llamacpp_slots
-from .startup import CPU_POOL_BYTES, NEWEST, Batch, Rank, Settings, Term, epoch_of, sure, vllm_batch, vllm_terms
+from .startup import (
+    CPU_POOL_BYTES,
+    MEASURED,
+    NEWEST,
+    Batch,
+    Rank,
+    Settings,
+    Term,
+    epoch_of,
+    sure,
+    vllm_batch,
+    vllm_terms,
+)
 from .startup_others import llamacpp_terms, sglang_terms, tensorrt_terms, tgi_terms
 from .versions import Version, parse_version
-
-
-class Note(msgspec.Struct, frozen=True, kw_only=True):
-    """What must be said with an answer."""
-
-    slug: str
-    params: Mapping[str, str | int | float] = {}
 
 
 class Engine(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,7 +96,7 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
     tokens: Interval
     concurrency: Interval
     slots: Slots | None = None
-    notes: tuple[Note, ...] = ()
+    notes: tuple[Finding, ...] = ()
 
     @property
     def fits(self) -> bool:
@@ -145,7 +151,7 @@ def memory(ask: Ask) -> Memory:
     longest = ask.settings.context or ask.shape.max_context or ask.context or 0
     context = ask.context or longest
     if longest <= 0:
-        raise SpecError("plan_below_zero", key="context")
+        raise SpecError("plan_number_too_small", key="context", value=longest, least=1)
     bounds = stage_bounds(ask.shape.layers, ask.parallel.pipeline)
     batch = _batch(ask, longest, version) if engine.name == "vllm" else None
     stages = tuple(_stage(ask, engine, version, batch, i, span) for i, span in enumerate(bounds))
@@ -177,9 +183,11 @@ ENDS = ("mid", "low", "high")
 
 def _check(ask: Ask) -> None:
     tensor = ask.parallel.tensor
-    for key, value in (("concurrency", ask.concurrency), ("tensor", tensor), ("context", ask.context or 1)):
-        if value < (0 if key == "concurrency" else 1):
-            raise SpecError("plan_below_zero", key=key)
+    given = {"concurrency": ask.concurrency, "tensor": tensor, "context": 1 if ask.context is None else ask.context}
+    given["max context"] = 1 if ask.settings.context is None else ask.settings.context
+    for key, value in given.items():
+        if value < (0 if key == "max context" else 1):
+            raise SpecError("plan_number_too_small", key=key, value=value, least=1)
     for block in ask.shape.kinds:
         if isinstance(block.mixer, Attention | Latent) and block.mixer.heads % tensor:
             raise SpecError("tensor_not_dividing", tensor=tensor, heads=block.mixer.heads)
@@ -340,25 +348,25 @@ def _uneven(mixer: Attention | Latent | Recurrent | None) -> bool:
     return isinstance(mixer, Recurrent) or (isinstance(mixer, Attention) and mixer.window is not None)
 
 
-def _notes(ask: Ask, engine: Engine, version: Version) -> tuple[Note, ...]:
-    notes = []
-    told = ".".join(map(str, version))
+def _notes(ask: Ask, engine: Engine, version: Version) -> tuple[Finding, ...]:
+    """What must be said with the answer."""
+    told, notes = ".".join(map(str, version)), []
     if ask.version is None:
-        notes.append(Note(slug="engine_version_assumed", params={"engine": engine.name, "version": told}))
+        notes.append(_note("plan_version_assumed", engine=engine.name, version=told))
     elif parse_version(ask.version) is None:
-        notes.append(Note(slug="engine_version_unreadable", params={"version": ask.version, "used": told}))
+        notes.append(_note("plan_version_unreadable", version=ask.version, used=told))
     if engine.name == "vllm" and not epoch_of(version).measured.holds(version):
-        nearest = epoch_of(version).measured.words()
-        notes.append(Note(slug="constants_of_other_release", params={"version": told, "measured": nearest}))
+        notes.append(_note("plan_constants_unproven", version=told, measured=MEASURED))
     if engine.name == "vllm" and _on_cpu(ask) and ask.settings.kv_bytes is None:
-        notes.append(Note(slug="cpu_pool_by_default", params={"bytes": CPU_POOL_BYTES}))
+        notes.append(_note("plan_cpu_pool", pool_bytes=CPU_POOL_BYTES))
     if not engine.measured:
-        notes.append(Note(slug="constants_from_documentation", params={"engine": engine.name}))
+        notes.append(_note("plan_constants_by_documentation", engine=engine.name))
     if not ask.visible_known:
-        notes.append(Note(slug="memory_by_label", params={"device": ask.device}))
-    if any(isinstance(block.mixer, Recurrent) for block in ask.shape.kinds) and engine.name not in {
-        "vllm",
-        "llama.cpp",
-    }:
-        notes.append(Note(slug="state_pool_not_planned", params={"engine": engine.name}))
+        notes.append(_note("plan_memory_by_label", device=ask.device))
+    if engine.name not in {"vllm", "llama.cpp"} and any(_uneven(block.mixer) for block in ask.shape.kinds):
+        notes.append(_note("plan_uneven_pool", engine=engine.name))
     return tuple(notes)
+
+
+def _note(slug: str, **params: Param) -> Finding:
+    return Finding(slug=slug, kind="note", severity="low", params=params)

@@ -50,8 +50,10 @@ def llamacpp_slots(
     SpecError where no context is known or a number is below zero.
     """
     asked = context or trained or 0
-    if asked <= 0 or (slots is not None and slots < -1) or slots == 0:
-        raise SpecError("plan_below_zero", key="context" if asked <= 0 else "slots")
+    if asked <= 0:
+        raise SpecError("plan_number_too_small", key="context", value=asked, least=1)
+    if slots is not None and slots != -1 and slots < 1:
+        raise SpecError("plan_number_too_small", key="slots", value=slots, least=1)
     automatic = slots is None or slots == -1
     new = version is None or version >= AUTO_SINCE
     count = (AUTO_SLOTS if new else 1) if automatic else (slots or 1)

@@ -150,6 +150,7 @@ _FIXED_GIB, _FORWARD_FIXED_GIB, _VISION_GIB = 0.04, 0.015, 0.17
 """What logs hold beyond the terms of size: of the sampler's run, the forward run, a vision tower's dummy images."""
 _GRAPH_GIB, _GRAPH_LAYER_GIB = 0.32, 0.0185
 """CUDA graphs of 51 batch sizes: fixed, and per layer (0.19 logs, actual use)."""
+MEASURED = ", ".join(row.measured.words() for row in EPOCHS if row.measured.since != row.measured.until)
 NEWEST: Version = (0, 19)
 """What is planned for where no release is named: the newest of which logs were fitted."""
 
