@@ -91,6 +91,8 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
     """On one rank of the fullest stage."""
     need_bytes: float
     """Of the asked number of requests of the asked length, on one rank of the fullest stage."""
+    longest_bytes: float
+    """Of one request of the longest length: what it is given from the start where there are no pages."""
     kv_bytes: Interval
     pool: Pool
     tokens: Interval
@@ -170,6 +172,7 @@ def memory(ask: Ask) -> Memory:
         stages=stages,
         bytes_per_token=bytes_per_token(fullest, precision, tensor),
         need_bytes=need_bytes(fullest, precision, context, ask.concurrency, tensor),
+        longest_bytes=need_bytes(fullest, precision, longest, 1, tensor),
         kv_bytes=min((stage.kv_bytes for stage in stages), key=lambda one: one.mid),
         pool=middle,
         tokens=Interval(low.tokens, middle.tokens, high.tokens),
@@ -323,7 +326,7 @@ def _llamacpp(ask: Ask, engine: Engine, version: Version, precision: CachePrecis
     stage = _stage(ask, engine, version, None, 0, (0, ask.shape.layers))
     context = ask.context or slots.slot_context
     at_once = min(slots.slots, slots.cells // context) if context <= slots.slot_context else 0
-    pool = Pool(bytes=stage.kv_bytes.mid, tokens=slots.cells, concurrency=float(at_once), kind="slots")
+    pool = Pool(bytes=stage.kv_bytes.mid, tokens=slots.cells, concurrency=float(at_once))
     return Memory(
         engine=engine.name,
         version=ask.version or "",
@@ -334,6 +337,7 @@ def _llamacpp(ask: Ask, engine: Engine, version: Version, precision: CachePrecis
         stages=(stage,),
         bytes_per_token=bytes_per_token(whole, precision),
         need_bytes=made,
+        longest_bytes=made / slots.slots,
         kv_bytes=stage.kv_bytes,
         pool=pool,
         tokens=Interval(slots.cells, slots.cells, slots.cells),
