@@ -32,7 +32,7 @@ from .startup import (
     vllm_batch,
     vllm_terms,
 )
-from .startup_others import llamacpp_terms, sglang_terms, tensorrt_terms, tgi_terms
+from .startup_others import llamacpp_build, llamacpp_terms, sglang_terms, tensorrt_terms, tgi_terms
 from .versions import Version, parse_version
 
 
@@ -55,7 +55,7 @@ ENGINES: Mapping[str, Engine] = {
         Engine(name="sglang", newest=(0, 5), terms=sglang_terms),
         Engine(name="tensorrt-llm", newest=(1, 0), terms=tensorrt_terms, block=32),
         Engine(name="tgi", newest=(3, 0), terms=tgi_terms),
-        Engine(name="llama.cpp", newest=(9_999,), terms=llamacpp_terms),
+        Engine(name="llama.cpp", newest=(10_434,), terms=llamacpp_terms, measured=True),
     )
 }
 """THE table of engines whose memory is known."""
@@ -146,7 +146,7 @@ def memory(ask: Ask) -> Memory:
     if engine is None:
         raise SpecError("plan_engine_unknown", engine=ask.engine, known=", ".join(ENGINES))
     _check(ask)
-    version = parse_version(ask.version) or engine.newest
+    version = _release(ask, engine) or engine.newest
     precision = cache_precision(ask.key_precision, ask.value_precision, dtype=ask.weight_precision or ask.shape.dtype)
     if engine.name == "llama.cpp":
         return _llamacpp(ask, engine, version, precision)
@@ -184,6 +184,12 @@ def memory(ask: Ask) -> Memory:
 ENDS = ("mid", "low", "high")
 
 
+def _release(ask: Ask, engine: Engine) -> Version | None:
+    """What was named, as numbers; None where there are none."""
+    found = parse_version(ask.version)
+    return llamacpp_build(found) if engine.name == "llama.cpp" else found
+
+
 def _check(ask: Ask) -> None:
     tensor = ask.parallel.tensor
     given = {"concurrency": ask.concurrency, "tensor": tensor, "context": 1 if ask.context is None else ask.context}
@@ -219,6 +225,7 @@ def _rank(ask: Ask, index: int, bounds: tuple[int, int]) -> Rank:
         expert=ask.parallel.expert,
         pipeline=ask.parallel.pipeline,
         precision=ask.weight_precision or ask.shape.dtype,
+        on_cpu=_on_cpu(ask),
     )
 
 
@@ -316,14 +323,17 @@ def _llamacpp(ask: Ask, engine: Engine, version: Version, precision: CachePrecis
         settings.slots,
         unified=settings.unified,
         trained=ask.shape.max_context or ask.context,
-        version=version if ask.version else None,
+        version=version,
     )
     whole = cache(ask.shape)
     precision = msgspec.structs.replace(precision, convolution=precision.state)
     made = llamacpp_cache_bytes(
         whole, precision, slots, ubatch=settings.ubatch or 512, full_windows=settings.full_windows
     )
-    stage = _stage(ask, engine, version, None, 0, (0, ask.shape.layers))
+    streams = 1 if slots.unified else slots.slots
+    resolved = msgspec.structs.replace(settings, context=slots.cells // streams, slots=slots.slots)
+    resolved_ask = msgspec.structs.replace(ask, settings=resolved)
+    stage = _stage(resolved_ask, engine, version, None, 0, (0, ask.shape.layers))
     context = ask.context or slots.slot_context
     at_once = min(slots.slots, slots.cells // context) if context <= slots.slot_context else 0
     pool = Pool(bytes=stage.kv_bytes.mid, tokens=slots.cells, concurrency=float(at_once))
@@ -357,7 +367,7 @@ def _notes(ask: Ask, engine: Engine, version: Version) -> tuple[Finding, ...]:
     told, notes = ".".join(map(str, version)), []
     if ask.version is None:
         notes.append(_note("plan_version_assumed", engine=engine.name, version=told))
-    elif parse_version(ask.version) is None:
+    elif _release(ask, engine) is None:
         notes.append(_note("plan_version_unreadable", version=ask.version, used=told))
     if engine.name == "vllm" and not epoch_of(version).measured.holds(version):
         notes.append(_note("plan_constants_unproven", version=told, measured=MEASURED))

@@ -42,6 +42,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     unified: bool | None = None
     full_windows: bool = False
     ubatch: int | None = None
+    flash: bool = True
+    """Attention in one kernel, its scores never in memory as a whole."""
 
 
 class Rank(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,6 +58,7 @@ class Rank(msgspec.Struct, frozen=True, kw_only=True):
     pipeline: int = 1
     precision: str = "bf16"
     """Of the weights."""
+    on_cpu: bool = False
 
     @property
     def first(self) -> bool:
@@ -114,9 +117,9 @@ EPOCHS = (
         sampler_bytes=_SORTED,
         hidden=3,
         workspace=False,
-        non_torch_gib={1: (0.05, 0.3, 1.8), 2: (0.2, 0.3, 3.6)},
+        non_torch_gib={1: (0.08, 0.3, 0.5), 2: (0.2, 0.3, 0.6)},
         activation_spread=0.1,
-        source="vllm#10517, #13061, PR 10511",
+        source="vllm#10517, #11251, #12330, #13061, #16570",
     ),
     Epoch(
         span=Span(since=(0, 8), until=(0, 17)),
