@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from .plan_rows import NO_KV_GIB, NO_TOKENS, Logged, logged, planned_kv_gib, pool_given_kv
+from .plan_rows import NO_KV_GIB, NO_TOKENS, Logged, Made, logged, made, planned_kv_gib, pool_given_kv
 from .result import Row, judged, shown
 
 WHY = {
@@ -22,8 +22,22 @@ SHARE_WITHIN = 5.0
 
 def plan_memory() -> list[Row]:
     """A row of each start-up and of each goal."""
-    rows = [made for row in logged() for made in (*_kv_rows(row), *_token_rows(row))]
-    return [*rows, *_goals()]
+    rows = [one for row in logged() for one in (*_kv_rows(row), *_token_rows(row))]
+    return [*rows, *[one for row in made() for one in _made_rows(row)], *_goals()]
+
+
+def _made_rows(row: Made) -> Sequence[Row]:
+    """llama.cpp: its cache, and the buffer it computes in."""
+    figures = (("cache", row.kv_mib), ("compute buffer", row.compute_mib))
+    return [
+        shown(
+            f"{row.id} {row.name}: {what}",
+            100 * (planned / told - 1),
+            unit="%",
+            note=f"{planned:.2f} against {told:.2f} MiB",
+        )
+        for what, (told, planned) in figures
+    ]
 
 
 def kv_error(row: Logged) -> float | None:

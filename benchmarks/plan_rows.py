@@ -137,6 +137,7 @@ def _logged(row: Mapping[str, str]) -> Logged:
         context=_whole(row["max_model_len"]),
         max_seqs=_whole(row["max_num_seqs"]),
         batched_tokens=_whole(row["max_num_batched_tokens"]),
+        chunked=None if not row["chunked"] else row["chunked"] == "1",
     )
     return Logged(
         id=row["id"],
@@ -206,3 +207,54 @@ def pool_given_kv(row: Logged) -> Pool | None:
         layout = stage_layout(layout, 1 / row.pipeline)
     batched = row.settings.batched_tokens or 8192
     return vllm_pool([layout], [row.kv_gib * GIB], row.settings.context, batched_tokens=batched, version=version)
+
+
+class Made(NamedTuple):
+    """One start of llama.cpp: what its log says, and what is planned of it."""
+
+    id: str
+    name: str
+    cells: tuple[int, int]
+    slot_context: tuple[int, int]
+    kv_mib: tuple[float, float]
+    compute_mib: tuple[float, float]
+    """Logged, planned."""
+
+
+def made() -> tuple[Made, ...]:
+    """All of them."""
+    with (DATA / "plan_memory_llamacpp.csv").open(newline="", encoding="utf-8") as lines:
+        return tuple(_made(row) for row in csv.DictReader(lines))
+
+
+def _made(row: Mapping[str, str]) -> Made:
+    settings = Settings(
+        context=_whole(row["context"]) or None,
+        slots=_whole(row["slots"]),
+        unified=True if row["unified"] else None,
+        ubatch=int(row["ubatch"]),
+        flash=row["flash"] == "1",
+    )
+    ask = Ask(
+        shape=shapes()[row["model"]],
+        weights_bytes=(0.0,),
+        visible_bytes=8.0 * GIB,
+        device="CPU",
+        engine="llama.cpp",
+        version=row["build"],
+        settings=settings,
+        key_precision=row["key"],
+        value_precision=row["value"],
+    )
+    plan = memory(ask)
+    assert plan.slots is not None
+    buffer = next(term.bytes.mid for term in plan.stages[0].terms if term.name == "compute_buffer")
+    flags = " ".join(f"-{flag} {row[key]}" for flag, key in (("c", "context"), ("np", "slots")) if row[key])
+    return Made(
+        id=row["id"],
+        name=f"{row['model']} {flags}, build {row['build']}",
+        cells=(int(row["cells"]), plan.slots.cells),
+        slot_context=(int(row["slot_context"]), plan.slots.slot_context),
+        kv_mib=(float(row["kv_mib"]), plan.need_bytes / 2**20),
+        compute_mib=(float(row["compute_mib"]), buffer / 2**20),
+    )

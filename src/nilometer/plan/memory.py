@@ -32,7 +32,7 @@ from .startup import (
     vllm_batch,
     vllm_terms,
 )
-from .startup_others import llamacpp_terms, sglang_terms, tensorrt_terms, tgi_terms
+from .startup_others import llamacpp_build, llamacpp_terms, sglang_terms, tensorrt_terms, tgi_terms
 from .versions import Version, parse_version
 
 
@@ -55,7 +55,7 @@ ENGINES: Mapping[str, Engine] = {
         Engine(name="sglang", newest=(0, 5), terms=sglang_terms),
         Engine(name="tensorrt-llm", newest=(1, 0), terms=tensorrt_terms, block=32),
         Engine(name="tgi", newest=(3, 0), terms=tgi_terms),
-        Engine(name="llama.cpp", newest=(9_999,), terms=llamacpp_terms),
+        Engine(name="llama.cpp", newest=(10_434,), terms=llamacpp_terms, measured=True),
     )
 }
 """THE table of engines whose memory is known."""
@@ -91,6 +91,8 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
     """On one rank of the fullest stage."""
     need_bytes: float
     """Of the asked number of requests of the asked length, on one rank of the fullest stage."""
+    longest_bytes: float
+    """Of one request of the longest length: what it is given from the start where there are no pages."""
     kv_bytes: Interval
     pool: Pool
     tokens: Interval
@@ -144,7 +146,7 @@ def memory(ask: Ask) -> Memory:
     if engine is None:
         raise SpecError("plan_engine_unknown", engine=ask.engine, known=", ".join(ENGINES))
     _check(ask)
-    version = parse_version(ask.version) or engine.newest
+    version = _release(ask, engine) or engine.newest
     precision = cache_precision(ask.key_precision, ask.value_precision, dtype=ask.weight_precision or ask.shape.dtype)
     if engine.name == "llama.cpp":
         return _llamacpp(ask, engine, version, precision)
@@ -170,6 +172,7 @@ def memory(ask: Ask) -> Memory:
         stages=stages,
         bytes_per_token=bytes_per_token(fullest, precision, tensor),
         need_bytes=need_bytes(fullest, precision, context, ask.concurrency, tensor),
+        longest_bytes=need_bytes(fullest, precision, longest, 1, tensor),
         kv_bytes=min((stage.kv_bytes for stage in stages), key=lambda one: one.mid),
         pool=middle,
         tokens=Interval(low.tokens, middle.tokens, high.tokens),
@@ -179,6 +182,12 @@ def memory(ask: Ask) -> Memory:
 
 
 ENDS = ("mid", "low", "high")
+
+
+def _release(ask: Ask, engine: Engine) -> Version | None:
+    """What was named, as numbers; None where there are none."""
+    found = parse_version(ask.version)
+    return llamacpp_build(found) if engine.name == "llama.cpp" else found
 
 
 def _check(ask: Ask) -> None:
@@ -216,6 +225,7 @@ def _rank(ask: Ask, index: int, bounds: tuple[int, int]) -> Rank:
         expert=ask.parallel.expert,
         pipeline=ask.parallel.pipeline,
         precision=ask.weight_precision or ask.shape.dtype,
+        on_cpu=_on_cpu(ask),
     )
 
 
@@ -313,17 +323,20 @@ def _llamacpp(ask: Ask, engine: Engine, version: Version, precision: CachePrecis
         settings.slots,
         unified=settings.unified,
         trained=ask.shape.max_context or ask.context,
-        version=version if ask.version else None,
+        version=version,
     )
     whole = cache(ask.shape)
     precision = msgspec.structs.replace(precision, convolution=precision.state)
     made = llamacpp_cache_bytes(
         whole, precision, slots, ubatch=settings.ubatch or 512, full_windows=settings.full_windows
     )
-    stage = _stage(ask, engine, version, None, 0, (0, ask.shape.layers))
+    streams = 1 if slots.unified else slots.slots
+    resolved = msgspec.structs.replace(settings, context=slots.cells // streams, slots=slots.slots)
+    resolved_ask = msgspec.structs.replace(ask, settings=resolved)
+    stage = _stage(resolved_ask, engine, version, None, 0, (0, ask.shape.layers))
     context = ask.context or slots.slot_context
     at_once = min(slots.slots, slots.cells // context) if context <= slots.slot_context else 0
-    pool = Pool(bytes=stage.kv_bytes.mid, tokens=slots.cells, concurrency=float(at_once), kind="slots")
+    pool = Pool(bytes=stage.kv_bytes.mid, tokens=slots.cells, concurrency=float(at_once))
     return Memory(
         engine=engine.name,
         version=ask.version or "",
@@ -334,6 +347,7 @@ def _llamacpp(ask: Ask, engine: Engine, version: Version, precision: CachePrecis
         stages=(stage,),
         bytes_per_token=bytes_per_token(whole, precision),
         need_bytes=made,
+        longest_bytes=made / slots.slots,
         kv_bytes=stage.kv_bytes,
         pool=pool,
         tokens=Interval(slots.cells, slots.cells, slots.cells),
@@ -353,7 +367,7 @@ def _notes(ask: Ask, engine: Engine, version: Version) -> tuple[Finding, ...]:
     told, notes = ".".join(map(str, version)), []
     if ask.version is None:
         notes.append(_note("plan_version_assumed", engine=engine.name, version=told))
-    elif parse_version(ask.version) is None:
+    elif _release(ask, engine) is None:
         notes.append(_note("plan_version_unreadable", version=ask.version, used=told))
     if engine.name == "vllm" and not epoch_of(version).measured.holds(version):
         notes.append(_note("plan_constants_unproven", version=told, measured=MEASURED))

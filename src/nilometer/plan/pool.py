@@ -61,7 +61,8 @@ class Pool(msgspec.Struct, frozen=True, kw_only=True):
     concurrency: float
     block: int = 1
     blocks: int | None = None
-    kind: str = "flat"
+    layout: Layout | None = None
+    """How the blocks are cut, where there are groups of them."""
 
     @property
     def requests(self) -> int:
@@ -167,7 +168,7 @@ def vllm_pool(
         concurrency=concurrency,
         block=layout.block,
         blocks=blocks,
-        kind=layout.kind,
+        layout=layout,
     )
 
 
@@ -194,11 +195,3 @@ def flat_pool(
     rounded = math.ceil(context / block) * block
     need = need_bytes(cached, precision, rounded, 1, tensor)
     return Pool(bytes=pool_bytes, tokens=tokens, concurrency=usable / need if need else 0.0, block=block)
-
-
-def contiguous_requests(
-    cached: Cache, precision: CachePrecision, pool_bytes: float, longest: int, tensor: int = 1
-) -> int:
-    """Requests where each is given room for the longest allowed one from the start, as without paging."""
-    need = need_bytes(cached, precision, longest, 1, tensor)
-    return max(0, int(pool_bytes // need)) if need else 0

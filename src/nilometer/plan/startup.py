@@ -42,6 +42,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     unified: bool | None = None
     full_windows: bool = False
     ubatch: int | None = None
+    flash: bool = True
+    """Attention in one kernel, its scores never in memory as a whole."""
 
 
 class Rank(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,6 +58,7 @@ class Rank(msgspec.Struct, frozen=True, kw_only=True):
     pipeline: int = 1
     precision: str = "bf16"
     """Of the weights."""
+    on_cpu: bool = False
 
     @property
     def first(self) -> bool:
@@ -96,6 +99,8 @@ class Epoch(msgspec.Struct, frozen=True, kw_only=True):
     non_torch_gib: Mapping[int, tuple[float, float, float]]
     """Tensor ranks -> low, mid, high; the greatest key that is not above."""
     stage_non_torch_gib: tuple[float, float, float] = (0.0, 0.07, 0.4)
+    workspace: bool = True
+    """Whether what experts work in is kept between the layers' calls, and so stands beside the sampler's run."""
     graphs: bool = False
     """Whether CUDA graphs are counted before the pool is made."""
     activation_spread: float = 0.04
@@ -111,15 +116,17 @@ EPOCHS = (
         measured=Span(since=(0, 6), until=(0, 8)),
         sampler_bytes=_SORTED,
         hidden=3,
-        non_torch_gib={1: (0.05, 0.3, 1.8), 2: (0.2, 0.3, 3.6)},
+        workspace=False,
+        non_torch_gib={1: (0.08, 0.3, 0.5), 2: (0.2, 0.3, 0.6)},
         activation_spread=0.1,
-        source="vllm#10517, #13061, PR 10511",
+        source="vllm#10517, #11251, #12330, #13061, #16570",
     ),
     Epoch(
         span=Span(since=(0, 8), until=(0, 17)),
         measured=Span(since=(0, 10), until=(0, 12)),
         sampler_bytes=_SORTED,
         hidden=4,
+        workspace=False,
         non_torch_gib={1: (0.1, 0.13, 0.3), 2: (0.4, 0.55, 1.2)},
         source=f"{LOGS_011}; PR 21489",
     ),
@@ -244,8 +251,9 @@ def _activation(rank: Rank, batch: Batch, version: Version, row: Epoch) -> Term:
     samples = rank.last and (version >= (0, 8) or not batch.chunked)
     vision = _VISION_GIB * GIB if rank.first and any(extra.loaded for extra in shape.extras) else 0.0
     handed = 0.0 if rank.first else 2.0 * hidden
-    peak = max(sampler if samples else 0.0, forward) + experts + vision + handed
-    by_sampler = samples and sampler > forward
+    kept = experts if row.workspace else 0.0
+    peak = max(sampler + kept if samples else 0.0, forward + experts) + vision + handed
+    by_sampler = samples and sampler + kept > forward + experts
     values = {
         "max_seqs": batch.seqs,
         "vocab": shape.vocab,
@@ -291,16 +299,18 @@ def forward_bytes(rank: Rank, tokens: int, hidden: int = 4) -> float:
 
 
 def expert_bytes(rank: Rank, tokens: int) -> float:
-    """What routed experts work in: each token's input and inner vector once per expert asked.
+    """What routed experts work in, once per token and expert asked: gate and up or the output, and their product.
 
-    None for 4-bit MXFP weights, whose kernels keep no such copy (0.11 logs of gpt-oss).
+    None for 4-bit MXFP weights, whose kernels keep no such copy (0.11 logs of gpt-oss). Source: vLLM,
+    `fused_experts` (the first and the third intermediate share their room).
     """
     parts = [block.feed_forward for block, _ in rank.shape.counted(rank.start, rank.stop)]
     routed = [part for part in parts if isinstance(part, Experts)]
     if not routed or "mxfp4" in rank.precision.lower():
         return 0.0
     cut = 1 if rank.expert > 1 else rank.tensor
-    each = max(part.per_token * (rank.shape.hidden + 2 * part.intermediate / cut) for part in routed)
+    inner = [(part.per_token, part.intermediate / cut) for part in routed]
+    each = max(asked * (max(2 * width, rank.shape.hidden) + width) for asked, width in inner)
     return element_of(rank) * tokens * each
 
 

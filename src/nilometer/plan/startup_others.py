@@ -6,15 +6,16 @@ Their rules are read from their sources and documentation; few start-up logs wer
 from __future__ import annotations
 
 from .interval import Interval
-from .startup import GIB, Rank, Settings, Term, around, element_of, expert_bytes, forward_bytes, sure, widest
-from .versions import Version
+from .shape import Attention, Latent
+from .startup import GIB, Rank, Settings, Term, around, expert_bytes, forward_bytes, sure, widest
+from .versions import Span, Version
 
 MIB = 2**20
 
 SGLANG = "sglang, server_args.py `_handle_gpu_memory_settings`, model_runner.py `profile_max_num_token`"
 TENSORRT = "TensorRT-LLM, docs reference/memory and KvCacheConfig"
 TGI = "text-generation-inference, server/text_generation_server/models/flash_causal_lm.py `warmup`"
-LLAMACPP = "llama.cpp, src/llama-context.cpp; start-up logs (compute buffer of Llama-3-8B 258.5, Qwen2.5-3B 300.75 MiB)"
+LLAMACPP = "llama.cpp start-up logs: ten of build 10434 on a CPU, three of builds below 5000 on CUDA"
 
 _SGLANG_TABLE = (
     (20, 2048, 8, 8),
@@ -130,23 +131,41 @@ def _with_share(rank: Rank, activation: Term, visible_bytes: float, share: float
     return (*taken, aside)
 
 
-def llamacpp_terms(rank: Rank, visible_bytes: float, settings: Settings, version: Version) -> tuple[Term, ...]:
-    """Weights, the compute buffer of one micro-batch, and on a GPU its context; the cache is made beside them.
+LEAN_SINCE: Version = (10_000,)
+"""From about this build (n_outputs_max) the buffer is made for the logits of one token per slot, not of all."""
+_LEAN_UNSURE = Span(since=(9_526,), until=(10_434,))
+"""Between the newest log that was seen without and the oldest with it."""
 
-    The buffer is what the widest step of the graph needs in fp32: the logits of a whole micro-batch and its hidden
-    vectors, or a feed-forward layer.
+
+def llamacpp_build(version: Version | None) -> Version | None:
+    """The build in what a llama.cpp calls itself: b7079, 0.10434.0 and 2026.10.11549 name theirs; None = none told."""
+    build = max(version or (0,))
+    return (build,) if build >= 100 else None
+
+
+def llamacpp_terms(rank: Rank, visible_bytes: float, settings: Settings, version: Version) -> tuple[Term, ...]:
+    """Weights, the compute buffer of one micro-batch and, on a GPU, its context; the cache is made beside them.
+
+    `settings.context`: the cells of one stream of the cache. The buffer is the widest step of the graph in fp32: a
+    feed-forward layer and the mask (fp16), or attention's scores where they are made whole, or the logits.
     """
     del visible_bytes
-    ubatch = settings.ubatch or 512
-    shape = rank.shape
-    widths = max(shape.vocab + shape.hidden, 3 * widest(shape) + 4 * shape.hidden)
-    buffer = 4.0 * ubatch * widths
-    newest = version >= (10_000,)
+    shape, ubatch, cells = rank.shape, settings.ubatch or 512, settings.context or 0
+    heads = max((block.mixer.heads for block in shape.kinds if isinstance(block.mixer, Attention | Latent)), default=0)
+    layer = 4 * ubatch * (3 * widest(shape) + 4 * shape.hidden) + 2 * ubatch * cells
+    scores = 0 if settings.flash else 4 * ubatch * (4 * shape.hidden + (heads + 1) * cells)
+    lean, whole = (4 * (rows * shape.vocab + ubatch * shape.hidden) for rows in (settings.slots or 1, ubatch))
+    logits = whole if version < LEAN_SINCE else lean
+    peak = around(max(layer, scores, logits), 0.1)
+    if _LEAN_UNSURE.holds(version):
+        peak = Interval(0.9 * max(layer, scores, lean), peak.mid, 1.1 * max(layer, scores, whole))
     compute = Term(
         name="compute_buffer",
-        bytes=Interval(buffer * (0.3 if newest else 0.95), buffer, buffer * 1.6),
+        bytes=peak,
         formula="compute_buffer",
-        values={"ubatch": ubatch, "vocab": shape.vocab, "hidden": shape.hidden, "element": element_of(rank)},
+        values={"ubatch": ubatch, "layer_bytes": layer, "scores_bytes": scores, "logits_bytes": logits},
+        span=">=10000" if version >= LEAN_SINCE else "<10000",
         source=LLAMACPP,
     )
-    return (weights_term(rank), compute)
+    context = () if rank.on_cpu else (context_term(rank),)
+    return (weights_term(rank), compute, *context)

@@ -116,13 +116,6 @@ def test_a_flat_pool_counts_tokens_and_whole_requests() -> None:
     assert pool.flat_pool((), BF16, GIB, 100).tokens == 0
 
 
-def test_a_place_for_the_longest_allowed_one_costs_requests() -> None:
-    """Contiguous places of 32,768 tokens: 2 in 10 GiB, where 40 requests of 2,048 fit in pages."""
-    raw = raw_cache(32, 8, 128)
-    assert pool.contiguous_requests(raw, BF16, 10 * GIB, 32_768) == 2
-    assert pool.contiguous_requests(raw, BF16, -1, 32_768) == 0
-
-
 def test_an_empty_pool_holds_nothing() -> None:
     held = vllm_pool([vllm_layout(cache(LLAMA_8B), BF16)], [-5.0], 8192)
     assert (held.blocks, held.tokens, held.requests) == (0, 0, 0)

@@ -72,14 +72,22 @@ def test_the_first_engine_peaks_at_the_whole_context() -> None:
 
 
 def test_experts_hold_a_copy_of_each_token_for_each_asked() -> None:
-    """DeepSeek-V2-Lite: 2 x 8,192 x 6 x (2,048 + 2 x 1,408 / tp); none in MXFP4."""
+    """DeepSeek-V2-Lite, two ranks: 2 x 8,192 x 6 x (the wider of 2 x 704 and 2,048, + 704); none in MXFP4."""
     rank = Rank(shape=DEEPSEEK_V2_LITE, weights_bytes=0, tensor=2)
     values = terms(rank)["activation"].values
-    assert values["experts_bytes"] == 2 * 8192 * 6 * (2048 + 1408)
+    assert values["experts_bytes"] == 2 * 8192 * 6 * (2048 + 704)
     whole = Rank(shape=DEEPSEEK_V2_LITE, weights_bytes=0, tensor=2, expert=2)
-    assert terms(whole)["activation"].values["experts_bytes"] == 2 * 8192 * 6 * (2048 + 2 * 1408)
+    assert terms(whole)["activation"].values["experts_bytes"] == 2 * 8192 * 6 * (2 * 1408 + 1408)
     packed = Rank(shape=DEEPSEEK_V2_LITE, weights_bytes=0, precision="mxfp4")
     assert terms(packed)["activation"].values["experts_bytes"] == 0
+
+
+def test_before_0_17_what_experts_work_in_is_gone_when_the_sampler_runs() -> None:
+    rank = Rank(shape=DEEPSEEK_V2_LITE, weights_bytes=0)
+    sampler = (36.08 + 2) * 1024 * 102_400 + 8192 * 2048 * 2
+    assert activation_gib(rank, version=(0, 11)) == pytest.approx(sampler / GIB + 0.04)
+    kept = (12.53 + 2) * 1024 * 102_400 + 8192 * 2048 * 2 + 2 * 8192 * 6 * 3 * 1408
+    assert activation_gib(rank) == pytest.approx(kept / GIB + 0.04)
 
 
 def test_only_the_last_stage_samples_and_later_ones_keep_what_is_handed_over() -> None:

@@ -4,16 +4,19 @@ import pytest
 
 from nilometer.plan.startup import GIB, Rank, Settings, Term
 from nilometer.plan.startup_others import (
+    llamacpp_build,
     llamacpp_terms,
     sglang_fraction,
     sglang_terms,
     tensorrt_terms,
     tgi_terms,
 )
+from nilometer.plan.versions import parse_version
 
 from .shapes import LLAMA_8B, dense
 
 RANK = Rank(shape=LLAMA_8B, weights_bytes=15 * GIB)
+CPU_RANK = Rank(shape=LLAMA_8B, weights_bytes=15 * GIB, on_cpu=True)
 MIB = 2**20
 
 
@@ -84,5 +87,29 @@ def test_llama_cpp_s_compute_buffer_is_the_logits_of_a_micro_batch(vocab: int, h
     terms = llamacpp_terms(Rank(shape=shape, weights_bytes=0), 0, Settings(), (4700,))
     buffer = next(term for term in terms if term.name == "compute_buffer")
     assert buffer.bytes.mid / MIB == pytest.approx(logged_mib)
+    assert buffer.bytes.low < buffer.bytes.mid < buffer.bytes.high
     half = llamacpp_terms(Rank(shape=shape, weights_bytes=0), 0, Settings(ubatch=256), (4700,))
     assert half[1].bytes.mid == buffer.bytes.mid / 2
+
+
+def test_newer_builds_make_room_for_the_logits_of_one_token_a_slot() -> None:
+    """4 x 512 x (3 x 14,336 + 4 x 4,096) and a mask of 2 x 512 x 4,096; between the builds either may be."""
+    settings = Settings(context=4096, slots=4)
+    lean = llamacpp_terms(RANK, 0, settings, (10_434,))[1].bytes
+    assert lean.mid == 4 * 512 * 59_392 + 2 * 512 * 4096
+    assert llamacpp_terms(RANK, 0, settings, (9_000,))[1].bytes.mid / MIB == pytest.approx(258.5)
+    between = llamacpp_terms(RANK, 0, settings, (9_800,))[1].bytes
+    assert between.low < lean.mid < between.mid
+
+
+@pytest.mark.parametrize(
+    ("told", "build"),
+    [("b7079", 7079), ("0.10434.0", 10_434), ("2026.10.11549", 11_549), ("4621 (6eecde3c)", 4621), ("0.1.0-dev", None)],
+)
+def test_a_build_is_read_from_what_calls_itself_by_it(told: str, build: int | None) -> None:
+    assert llamacpp_build(parse_version(told)) == (None if build is None else (build,))
+
+
+def test_a_gpu_has_a_context_and_a_cpu_has_none() -> None:
+    names = [[term.name for term in llamacpp_terms(rank, 0, Settings(), (10_434,))] for rank in (RANK, CPU_RANK)]
+    assert names == [["weights", "compute_buffer", "context"], ["weights", "compute_buffer"]]
