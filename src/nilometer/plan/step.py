@@ -25,14 +25,16 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     cache_s: float
     compute_s: float
     attention_s: float
-    interconnect_s: float
+    waits_s: float
+    """Ranks waiting for one another, however little they send."""
+    sending_s: float
     overhead_s: float
     overlaps: bool
 
     @property
     def seconds(self) -> float:
         """All of it."""
-        parts = self.interconnect_s + self.overhead_s
+        parts = self.waits_s + self.sending_s + self.overhead_s
         if self.overlaps:
             return max(self.weights_s, self.compute_s) + max(self.cache_s, self.attention_s) + parts
         return self.weights_s + self.compute_s + self.cache_s + self.attention_s + parts
@@ -40,19 +42,24 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def fixed_s(self) -> float:
         """What would be there for the smallest batch too: weights, waits, launches."""
-        return self.weights_s + self.interconnect_s + self.overhead_s
+        return self.weights_s + self.waits_s + self.overhead_s
 
     @property
     def growing_s(self) -> float:
         """What the sequences of a batch add."""
         return self.seconds - self.fixed_s
 
+    @property
+    def riding_s(self) -> float:
+        """What its tokens add to a step that reads the weights anyway: a chunk of a prompt beside decoding streams."""
+        return self.compute_s + self.attention_s + self.sending_s
+
     def walls(self) -> dict[Wall, float]:
         """Seconds that each wall stands for."""
         found: dict[Wall, float] = {
             "bandwidth": 0.0,
             "compute": 0.0,
-            "interconnect": self.interconnect_s,
+            "interconnect": self.waits_s + self.sending_s,
             "overhead": self.overhead_s,
         }
         for read, made in ((self.weights_s, self.compute_s), (self.cache_s, self.attention_s)):
@@ -101,7 +108,8 @@ def _step(setup: Setup, row: Factors, work: Work, share: float, penalty: float, 
         cache_s=work.cache_bytes / (bandwidth * row.cache),
         compute_s=_took(work.operations, rate(device, arithmetic), share),
         attention_s=_took(work.attention_operations, rate(device, "fp16"), row.prefill),
-        interconnect_s=work.reduces * row.reduce_s + sending + hops,
+        waits_s=work.reduces * row.reduce_s + hops,
+        sending_s=sending,
         overhead_s=layers + host_s,
         overlaps=row.overlaps,
     )
