@@ -1,10 +1,10 @@
-"""From one's own measurements to a `Tuning`: one scales the model, two tell what a step costs from what a sequence adds.
+"""From one's own measurements to a `Tuning`: one scales the model, two tell a step's cost from what a sequence adds.
 
 One measurement: one factor on TPOT, one on TTFT. Two or more loads: the fixed part of a step and what grows with the
 batch are fitted apart (least squares of the relative error, neither below 0). Where an engine serves a single sequence
-by kernels of its own (llama.cpp on a processor), a measurement of one request tells of that step, the others of steps of
-several; what a sequence adds is then taken from the prefill of the request that was alone, until there are two loads of
-several requests. A request that was alone also tells how many of the others' prefills one waits for under load.
+by kernels of its own (llama.cpp on a processor), a run of one request tells of that step, the others of steps of
+several; what a sequence adds is then taken from the prefill of the request that was alone, until there are two loads
+of several requests. A request that was alone also tells how many of the others' prefills one waits for under load.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import msgspec
 from nilometer.core.errors import SpecError
 
 from .factors import factors
-from .roofline import PRIOR, Lengths, Parts, Tuning, parts_of
+from .roofline import Lengths, Parts, Tuning, parts_of
 from .work import Setup
 
 SPREAD_ONE, SPREAD_MORE = 0.05, 0.05
@@ -169,6 +169,3 @@ def _fitted(lines: Sequence[tuple[float, float, float]]) -> tuple[float, float]:
         return 0.0, b / bb
     return (fixed, grown) if grown >= 0 else (a / aa, 0.0)
 
-
-NOTHING = PRIOR
-"""The tuning before anything was measured."""
