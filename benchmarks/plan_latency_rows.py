@@ -147,6 +147,7 @@ def _read(row: Mapping[str, str]) -> Published:
         cached=cache_precision(row["kv_precision"]),
         parallel=split,
         engine=row["engine"],
+        version=row["engine_version"] or None,
     )
     each = _number(row["concurrency"])
     return Published(

@@ -127,7 +127,8 @@ def _together(points: Sequence[_Point]) -> float | None:
 
 def _tpot(made: Sequence[tuple[_Point, Parts]], prefill: float) -> tuple[float, float, float]:
     """Factors on the fixed part of single steps, of batched ones, and on what grows."""
-    row = factors(made[0][0].setup.engine, made[0][0].setup.device.kind)
+    setup = made[0][0].setup
+    row = factors(setup.engine, setup.device.kind, setup.version)
     lines = [(part.fixed_s, part.growing_s, point.tpot_s) for point, part in made]
     if row.batched_weights == 1.0 or all(part.running > 1 for _, part in made):
         fixed, growing = _fitted(lines)
@@ -168,4 +169,3 @@ def _fitted(lines: Sequence[tuple[float, float, float]]) -> tuple[float, float]:
     if fixed < 0:
         return 0.0, b / bb
     return (fixed, grown) if grown >= 0 else (a / aa, 0.0)
-

@@ -11,9 +11,15 @@ import msgspec
 
 from nilometer.core.errors import SpecError
 
+from .versions import parse_version
+
 PUBLISHED = (
     "prior (fit to 3,257 published serving measurements of vLLM, SGLang and TensorRT-LLM on H100, H200, B200: "
     "aiconfigurator silicon_sample.csv, half of its configurations)"
+)
+FIRST_VLLM = (
+    "prior (vLLM blog, September 2024, v0.6.0: before it a GPU worked 38 % of the time, the host the rest, for Llama-3-8B"
+    " on one H100)"
 )
 LLAMACPP_GPU = "prior (llama.cpp discussion 4167: 7B at F16, Q8_0, Q4_0 on M-series chips)"
 LLAMACPP_CPU = "prior (SmolLM2-135M on llama.cpp, 2 cores of an AMD EPYC, 1 to 16 slots, December 2026)"
@@ -31,6 +37,10 @@ class Factors(msgspec.Struct, frozen=True, kw_only=True):
     """Of the arithmetic, on the many tokens of a prompt."""
     batch: float
     """Of the arithmetic, on the few tokens of a decode step."""
+    experts: float = 1.0
+    """What is left of these two where a token's experts are multiplied: many small matrices."""
+    fp4: float = 1.0
+    """What is left of them in 4-bit arithmetic."""
     overlaps: bool = True
     """Whether reading hides behind computing: then the longer of the two counts, else both do."""
     batched_weights: float = 1.0
@@ -68,7 +78,10 @@ _GPU = Factors(
     layer_s=23e-6,
     expert_layer_s=26e-6,
     reduce_s=26e-6,
-    together_busy=0.25,
+    experts=0.5,
+    fp4=0.65,
+    together=0.05,
+    together_busy=0.2,
     request_s=0.010,
     tpot_spread=0.30,
     ttft_spread=0.55,
@@ -77,6 +90,8 @@ _GPU = Factors(
 
 _ROWS = (
     _GPU,
+    msgspec.structs.replace(_GPU, name="sglang", together=0.4, together_busy=0.0),
+    msgspec.structs.replace(_GPU, name="vllm before 0.6", sequence_s=70e-6, source=FIRST_VLLM),
     Factors(
         name="llama.cpp",
         weights=0.65,
@@ -113,10 +128,12 @@ FACTORS: Mapping[str, Factors] = {row.name: row for row in _ROWS}
 ENGINES = ("vllm", "sglang", "tensorrt-llm", "tgi", "llama.cpp")
 
 
-def factors(engine: str, device_kind: str) -> Factors:
+def factors(engine: str, device_kind: str, version: str | None = None) -> Factors:
     """The row of an engine on a kind of device; SpecError `plan_engine_unknown`."""
     if engine not in ENGINES:
         raise SpecError("plan_engine_unknown", name=engine, known=", ".join(ENGINES))
     if device_kind == "cpu":
         return FACTORS["llama.cpp cpu"]
-    return FACTORS["llama.cpp" if engine == "llama.cpp" else "gpu"]
+    if engine == "vllm" and (0,) < (parse_version(version) or (1,)) < (0, 6):
+        return FACTORS["vllm before 0.6"]
+    return FACTORS.get(engine, _GPU)

@@ -89,7 +89,7 @@ class Latency(msgspec.Struct, frozen=True, kw_only=True):
 
 def parts_of(setup: Setup, lengths: Lengths, concurrency: float, together: float | None = None) -> Parts:
     """The parts of a load of `concurrency` requests on ONE copy of the model."""
-    row = factors(setup.engine, setup.device.kind)
+    row = factors(setup.engine, setup.device.kind, setup.version)
     running = min(concurrency, float(setup.slots or concurrency))
     step = decode_step(setup, running, lengths.input + lengths.output / 2)
     prefill = prefill_step(setup, lengths.input)
@@ -125,7 +125,7 @@ def latency(setup: Setup, lengths: Lengths, concurrency: float, tuning: Tuning =
     cycle = first + (lengths.output - 1) * tpot
     queued = cycle * (each / made.running - 1)
     served = made.running * min(copies, concurrency)
-    row = factors(setup.engine, setup.device.kind)
+    row = factors(setup.engine, setup.device.kind, setup.version)
     tpot_spread = _spread(tuning.tpot_spread or row.tpot_spread, tuning, each)
     ttft_spread = _spread(tuning.ttft_spread or row.ttft_spread, tuning, each)
     both = hypot(ttft_spread * first, tpot_spread * (cycle - first)) / cycle

@@ -81,7 +81,7 @@ def decode_step(setup: Setup, batch: float, context: float) -> Step:
 
     With p pipeline stages a token passes them all, each with its share of the batch: the sum of the stages.
     """
-    row = factors(setup.engine, setup.device.kind)
+    row = factors(setup.engine, setup.device.kind, setup.version)
     share = max(1.0, batch / setup.parallel.pipeline)
     work = decode_work(setup, share, context)
     penalty = row.batched_weights if share > 1 else 1.0
@@ -90,7 +90,7 @@ def decode_step(setup: Setup, batch: float, context: float) -> Step:
 
 def prefill_step(setup: Setup, tokens: float, prior: float = 0.0) -> Step:
     """A prompt of `tokens` tokens by itself."""
-    row = factors(setup.engine, setup.device.kind)
+    row = factors(setup.engine, setup.device.kind, setup.version)
     work = prefill_work(setup, tokens, prior)
     return _step(setup, row, work, row.prefill, 1.0, row.sequence_s)
 
@@ -102,11 +102,13 @@ def _step(setup: Setup, row: Factors, work: Work, share: float, penalty: float, 
     link = device.link_bytes_per_s
     layers = setup.shape.layers * row.layer_s + expert_layers(setup.shape) * row.expert_layer_s
     hops = (setup.parallel.pipeline - 1) * row.hop_s
+    reached = rate(device, arithmetic)
+    share *= row.fp4 if arithmetic == "fp4" and "fp4" in device.flops else 1.0
     sending = work.sent_bytes / (link * row.link) if link else 0.0
     return Step(
         weights_s=penalty * work.weight_bytes / (bandwidth * row.weights),
         cache_s=work.cache_bytes / (bandwidth * row.cache),
-        compute_s=_took(work.operations, rate(device, arithmetic), share),
+        compute_s=_took(work.operations, reached, share) + _took(work.expert_operations, reached, share * row.experts),
         attention_s=_took(work.attention_operations, rate(device, "fp16"), row.prefill),
         waits_s=work.reduces * row.reduce_s + hops,
         sending_s=sending,

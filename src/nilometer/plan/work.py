@@ -24,6 +24,8 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
     cached: CachePrecision = cache_precision()
     parallel: Parallel = Parallel()
     engine: str = "vllm"
+    version: str | None = None
+    """Of the engine; None = a recent one."""
     slots: int | None = None
     """How many requests one copy of the model serves at once (KV capacity, `-np`); None = no limit is known."""
 
@@ -34,7 +36,9 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
     weight_bytes: float
     cache_bytes: float
     operations: float
-    """On weights."""
+    """On weights that every token meets."""
+    expert_operations: float
+    """On those of chosen experts."""
     attention_operations: float
     """On cached keys and values."""
     reduces: float
@@ -55,6 +59,7 @@ def decode_work(setup: Setup, batch: float, context: float) -> Work:
         weight_bytes=weights_read(setup, batch),
         cache_bytes=batch * need_bytes(whole, setup.cached, int(context), 1, split.tensor),
         operations=2.0 * batch * multiplied(setup),
+        expert_operations=2.0 * batch * multiplied(setup, experts=True),
         attention_operations=batch * per_token / split.tensor,
         reduces=_reduces(setup),
         sent_bytes=_sent(setup, batch),
@@ -71,6 +76,7 @@ def prefill_work(setup: Setup, tokens: float, prior: float = 0.0) -> Work:
         weight_bytes=weights_read(setup, tokens),
         cache_bytes=need_bytes(cache(shape), setup.cached, int(prior + tokens), 1, split.tensor),
         operations=tokens * (2.0 * multiplied(setup) - head) + head,
+        expert_operations=2.0 * tokens * multiplied(setup, experts=True),
         attention_operations=tokens * seen / split.tensor,
         reduces=_reduces(setup),
         sent_bytes=_sent(setup, tokens),
@@ -95,9 +101,10 @@ def _bytes_read(part: Part, setup: Setup, tokens: float) -> float:
     return share * rank_parameters(part, setup.parallel) * bits / 8
 
 
-def multiplied(setup: Setup) -> float:
-    """Weights that one rank multiplies a token with: of experts the chosen ones only."""
-    return sum(_multiplied(part) for part in parts(setup.shape)) / setup.parallel.tensor
+def multiplied(setup: Setup, *, experts: bool = False) -> float:
+    """Weights that one rank multiplies a token with, those of chosen experts or all others."""
+    met = (part for part in parts(setup.shape) if (part.read == "experts") == experts)
+    return sum(_multiplied(part) for part in met) / setup.parallel.tensor
 
 
 def _multiplied(part: Part) -> float:
