@@ -18,8 +18,8 @@ PUBLISHED = (
     "aiconfigurator silicon_sample.csv, half of its configurations)"
 )
 FIRST_VLLM = (
-    "prior (vLLM blog, September 2024, v0.6.0: before it a GPU worked 38 % of the time, the host the rest, for Llama-3-8B"
-    " on one H100)"
+    "prior (vLLM blog, September 2024, v0.6.0: before it the GPU worked 38 % of the time, the host the rest, "
+    "for Llama-3-8B on one H100)"
 )
 LLAMACPP_GPU = "prior (llama.cpp discussion 4167: 7B at F16, Q8_0, Q4_0 on M-series chips)"
 LLAMACPP_CPU = "prior (SmolLM2-135M on llama.cpp, 2 cores of an AMD EPYC, 1 to 16 slots, December 2026)"
@@ -56,7 +56,12 @@ class Factors(msgspec.Struct, frozen=True, kw_only=True):
     link: float = 0.7
     """Of the link's rate."""
     sequence_s: float = 0.0
-    """The host's part of a step for each sequence."""
+    """The host's part of a step for each sequence, the device waiting."""
+    token_s: float = 0.0
+    """The same beside a device that works: only what is longer than its step shows. No row of TensorRT-LLM's published
+    table of throughput is above 43,000 tokens a second for one engine."""
+    arithmetic: str | None = None
+    """What it multiplies in, whatever the precision of the weights; None = in the precision's own."""
     request_s: float = 0.0
     """What a request costs before its prefill."""
     together: float = 0.1
@@ -80,6 +85,7 @@ _GPU = Factors(
     reduce_s=26e-6,
     experts=0.5,
     fp4=0.65,
+    token_s=20e-6,
     together=0.05,
     together_busy=0.2,
     request_s=0.010,
@@ -90,10 +96,11 @@ _GPU = Factors(
 
 _ROWS = (
     _GPU,
-    msgspec.structs.replace(_GPU, name="sglang", together=0.4, together_busy=0.0),
+    msgspec.structs.replace(_GPU, name="sglang", together=0.2),
     msgspec.structs.replace(_GPU, name="vllm before 0.6", sequence_s=70e-6, source=FIRST_VLLM),
     Factors(
         name="llama.cpp",
+        arithmetic="fp16",
         weights=0.65,
         cache=0.6,
         prefill=0.5,
@@ -109,6 +116,7 @@ _ROWS = (
     ),
     Factors(
         name="llama.cpp cpu",
+        arithmetic="fp16",
         weights=0.6,
         cache=0.5,
         prefill=0.6,

@@ -29,15 +29,22 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     """Ranks waiting for one another, however little they send."""
     sending_s: float
     overhead_s: float
+    host_s: float
+    """What the host does meanwhile: it shows only where it takes longer than all the rest."""
     overlaps: bool
 
     @property
-    def seconds(self) -> float:
-        """All of it."""
+    def device_s(self) -> float:
+        """What the device takes."""
         parts = self.waits_s + self.sending_s + self.overhead_s
         if self.overlaps:
             return max(self.weights_s, self.compute_s) + max(self.cache_s, self.attention_s) + parts
         return self.weights_s + self.compute_s + self.cache_s + self.attention_s + parts
+
+    @property
+    def seconds(self) -> float:
+        """All of it."""
+        return max(self.device_s, self.host_s)
 
     @property
     def fixed_s(self) -> float:
@@ -60,7 +67,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
             "bandwidth": 0.0,
             "compute": 0.0,
             "interconnect": self.waits_s + self.sending_s,
-            "overhead": self.overhead_s,
+            "overhead": self.overhead_s + self.seconds - self.device_s,
         }
         for read, made in ((self.weights_s, self.compute_s), (self.cache_s, self.attention_s)):
             if not self.overlaps or read >= made:
@@ -85,20 +92,20 @@ def decode_step(setup: Setup, batch: float, context: float) -> Step:
     share = max(1.0, batch / setup.parallel.pipeline)
     work = decode_work(setup, share, context)
     penalty = row.batched_weights if share > 1 else 1.0
-    return _step(setup, row, work, row.batch, penalty, batch * row.sequence_s)
+    return _step(setup, row, work, row.batch, penalty)
 
 
 def prefill_step(setup: Setup, tokens: float, prior: float = 0.0) -> Step:
     """A prompt of `tokens` tokens by itself."""
     row = factors(setup.engine, setup.device.kind, setup.version)
     work = prefill_work(setup, tokens, prior)
-    return _step(setup, row, work, row.prefill, 1.0, row.sequence_s)
+    return _step(setup, row, work, row.prefill, 1.0)
 
 
-def _step(setup: Setup, row: Factors, work: Work, share: float, penalty: float, host_s: float) -> Step:
+def _step(setup: Setup, row: Factors, work: Work, share: float, penalty: float) -> Step:
     device = setup.device
     bandwidth = device.bandwidth_bytes_per_s or float("inf")
-    arithmetic = "fp16" if row.name != "gpu" else setup.precision.arithmetic
+    arithmetic = row.arithmetic or setup.precision.arithmetic
     link = device.link_bytes_per_s
     layers = setup.shape.layers * row.layer_s + expert_layers(setup.shape) * row.expert_layer_s
     hops = (setup.parallel.pipeline - 1) * row.hop_s
@@ -112,7 +119,8 @@ def _step(setup: Setup, row: Factors, work: Work, share: float, penalty: float, 
         attention_s=_took(work.attention_operations, rate(device, "fp16"), row.prefill),
         waits_s=work.reduces * row.reduce_s + hops,
         sending_s=sending,
-        overhead_s=layers + host_s,
+        overhead_s=layers + work.sequences * row.sequence_s,
+        host_s=work.sequences * row.token_s,
         overlaps=row.overlaps,
     )
 

@@ -33,6 +33,7 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
 class Work(msgspec.Struct, frozen=True, kw_only=True):
     """Of one step on one rank, all layers together. Bytes and operations are floats: shares of parts count."""
 
+    sequences: float
     weight_bytes: float
     cache_bytes: float
     operations: float
@@ -56,6 +57,7 @@ def decode_work(setup: Setup, batch: float, context: float) -> Work:
     whole = cache(setup.shape)
     per_token = sum(count * _attended(block.mixer, context, decode=True) for block, count in setup.shape.counted())
     return Work(
+        sequences=batch,
         weight_bytes=weights_read(setup, batch),
         cache_bytes=batch * need_bytes(whole, setup.cached, int(context), 1, split.tensor),
         operations=2.0 * batch * multiplied(setup),
@@ -73,6 +75,7 @@ def prefill_work(setup: Setup, tokens: float, prior: float = 0.0) -> Work:
     seen = sum(count * _attended(block.mixer, prior + tokens / 2, decode=False) for block, count in shape.counted())
     head = 2.0 * shape.vocab * shape.hidden / split.tensor
     return Work(
+        sequences=1.0,
         weight_bytes=weights_read(setup, tokens),
         cache_bytes=need_bytes(cache(shape), setup.cached, int(prior + tokens), 1, split.tensor),
         operations=tokens * (2.0 * multiplied(setup) - head) + head,
