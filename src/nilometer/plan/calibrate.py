@@ -16,7 +16,7 @@ import msgspec
 from nilometer.core.errors import SpecError
 
 from .factors import factors
-from .roofline import Lengths, Parts, Tuning, parts_of
+from .roofline import PRIOR, Lengths, Parts, Tuning, parts_of
 from .work import Setup
 
 SPREAD_ONE, SPREAD_MORE = 0.05, 0.05
@@ -43,8 +43,8 @@ class _Point(msgspec.Struct, frozen=True):
     each: float
     run: Measured
 
-    def parts(self, together: float | None) -> Parts:
-        return parts_of(self.setup, self.lengths, self.each, together)
+    def parts(self, tuning: Tuning) -> Parts:
+        return parts_of(self.setup, self.lengths, self.each, tuning)
 
     @property
     def tpot_s(self) -> float:
@@ -59,17 +59,17 @@ def calibrate(setup: Setup, runs: Sequence[Measured]) -> Tuning:
     if not runs:
         raise SpecError("calibration_empty")
     points = sorted((_point(setup, run) for run in runs), key=lambda point: point.each)
-    together = _together(points)
-    prefill = _prefill(points, together)
-    made = [(point, point.parts(together)) for point in points]
+    waiting = _waiting(points)
+    prefill = _prefill(points, waiting)
+    made = [(point, point.parts(waiting)) for point in points]
     several = len({part.running for _, part in made}) > 1
     fixed, batched, growing = _tpot(made, prefill)
-    return Tuning(
+    return msgspec.structs.replace(
+        waiting,
         fixed=fixed,
         batched=batched,
         growing=growing,
         prefill=prefill,
-        together=together,
         tpot_spread=SPREAD_MORE if several else SPREAD_ONE,
         ttft_spread=TTFT_SPREAD,
         drift=DRIFT_MORE if several else DRIFT_ONE,
@@ -102,27 +102,35 @@ def _first_s(point: _Point) -> float | None:
     return left if left > 0 else None
 
 
-def _prefill(points: Sequence[_Point], together: float | None) -> float:
+def _prefill(points: Sequence[_Point], waiting: Tuning) -> float:
     """By the smallest load whose TTFT is known."""
     for point in points:
         if (first := _first_s(point)) is not None:
-            made = point.parts(together)
+            made = point.parts(waiting)
             return first / (made.alone_s + made.waits_s)
     return 1.0
 
 
-def _together(points: Sequence[_Point]) -> float | None:
+def _waiting(points: Sequence[_Point]) -> Tuning:
     """Of others' prefills the share waited for: by a request that was alone and the next larger load."""
     alone = _first_s(points[0])
     if alone is None or points[0].each > 1:
-        return None
+        return PRIOR
+    scale = alone / points[0].parts(PRIOR).alone_s
     for point in points[1:]:
-        first, none, all_of = _first_s(point), point.parts(0.0), point.parts(1.0)
+        first, none, all_of = _first_s(point), point.parts(Tuning(together=0.0)), point.parts(Tuning(together=1.0))
         span = all_of.waits_s - none.waits_s
         if first is not None and span > 0:
-            scale = alone / points[0].parts(0.0).alone_s
-            return min(1.0, max(0.0, (first / scale - none.alone_s - none.waits_s) / span))
-    return None
+            share = min(1.0, max(0.0, (first / scale - none.alone_s - none.waits_s) / span))
+            return _share(point, share, none.running)
+    return PRIOR
+
+
+def _share(point: _Point, share: float, running: float) -> Tuning:
+    """That share at this load, in the form in which the engine's own is known."""
+    if factors(point.setup.engine, point.setup.device.kind, point.setup.version).partners is None or share == 0.0:
+        return Tuning(together=share)
+    return Tuning(partners=(running - 1) * (1 - share) / share)
 
 
 def _tpot(made: Sequence[tuple[_Point, Parts]], prefill: float) -> tuple[float, float, float]:

@@ -68,9 +68,14 @@ class Factors(msgspec.Struct, frozen=True, kw_only=True):
     """Of the other requests' prefills, the share that a request waits for before its own first token."""
     together_busy: float = 0.0
     """What is added to that share where the engine does nothing but prefill, in proportion."""
+    partners: float | None = None
+    """Where a prompt holds up all that decode: n requests come to end and begin at once, each waiting for the share
+    (n - 1) / (n - 1 + partners) of the others' prefills. None = `together` says it, whatever n."""
     tpot_spread: float
     """Standard deviation of ln(measured / predicted)."""
     ttft_spread: float
+    full_spread: float = 0.3
+    """The same of the throughput of an engine that is full."""
     source: str
 
 
@@ -89,8 +94,9 @@ _GPU = Factors(
     together=0.05,
     together_busy=0.2,
     request_s=0.010,
-    tpot_spread=0.30,
-    ttft_spread=0.55,
+    tpot_spread=0.27,
+    ttft_spread=0.8,
+    full_spread=0.16,
     source=PUBLISHED,
 )
 
@@ -108,7 +114,7 @@ _ROWS = (
         layer_s=10e-6,
         expert_layer_s=26e-6,
         reduce_s=26e-6,
-        together=0.5,
+        partners=4.0,
         request_s=0.010,
         tpot_spread=0.4,
         ttft_spread=0.6,
@@ -119,12 +125,12 @@ _ROWS = (
         arithmetic="fp16",
         weights=0.6,
         cache=0.5,
-        prefill=0.6,
-        batch=0.26,
+        prefill=0.9,
+        batch=0.5,
         overlaps=False,
-        batched_weights=2.5,
+        batched_weights=4.0,
         request_s=0.002,
-        together=0.5,
+        partners=4.0,
         tpot_spread=0.5,
         ttft_spread=0.6,
         source=LLAMACPP_CPU,

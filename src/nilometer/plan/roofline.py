@@ -43,7 +43,9 @@ class Tuning(msgspec.Struct, frozen=True, kw_only=True):
     prefill: float = 1.0
     """On the time to a first token that is not spent waiting for a slot."""
     together: float | None = None
-    """In place of the engine's own; see `Factors.together`."""
+    """The share of the others' prefills that is waited for, in place of the engine's own; see `Factors.together`."""
+    partners: float | None = None
+    """The same; see `Factors.partners`."""
     tpot_spread: float | None = None
     ttft_spread: float | None = None
     drift: float = 0.0
@@ -87,14 +89,15 @@ class Latency(msgspec.Struct, frozen=True, kw_only=True):
     basis: str
 
 
-def parts_of(setup: Setup, lengths: Lengths, concurrency: float, together: float | None = None) -> Parts:
-    """The parts of a load of `concurrency` requests on ONE copy of the model."""
+def parts_of(setup: Setup, lengths: Lengths, concurrency: float, tuning: Tuning = PRIOR) -> Parts:
+    """The parts of a load of `concurrency` requests on ONE copy of the model; of a tuning only the waiting counts."""
     row = factors(setup.engine, setup.device.kind, setup.version)
     running = min(concurrency, float(setup.slots or concurrency))
     step = decode_step(setup, running, lengths.input + lengths.output / 2)
     prefill = prefill_step(setup, lengths.input)
     others = (running - 1) * prefill.riding_s
-    share = _together(row, running * prefill.riding_s, lengths.output * step.seconds) if together is None else together
+    busy = running * prefill.riding_s / (running * prefill.riding_s + lengths.output * step.seconds)
+    share = _together(row, tuning, running, busy)
     waits = share * others + (step.seconds / 2 if running > 1 else 0.0)
     return Parts(
         running=running,
@@ -107,8 +110,13 @@ def parts_of(setup: Setup, lengths: Lengths, concurrency: float, together: float
     )
 
 
-def _together(row: Factors, prefilling_s: float, decoding_s: float) -> float:
-    return row.together + row.together_busy * prefilling_s / (prefilling_s + decoding_s)
+def _together(row: Factors, tuning: Tuning, running: float, busy: float) -> float:
+    if tuning.together is not None:
+        return tuning.together
+    partners = tuning.partners if tuning.partners is not None else row.partners
+    if partners is not None:
+        return (running - 1) / (running - 1 + partners) if running > 1 else 0.0
+    return row.together + row.together_busy * busy
 
 
 def latency(setup: Setup, lengths: Lengths, concurrency: float, tuning: Tuning = PRIOR) -> Latency:
@@ -119,7 +127,7 @@ def latency(setup: Setup, lengths: Lengths, concurrency: float, tuning: Tuning =
     _check(setup, lengths, concurrency)
     copies = float(setup.parallel.data)
     each = max(1.0, concurrency / copies)
-    made = parts_of(setup, lengths, each, tuning.together)
+    made = parts_of(setup, lengths, each, tuning)
     tpot = tuned_tpot(made, tuning)
     first = tuning.prefill * (made.alone_s + made.waits_s)
     cycle = first + (lengths.output - 1) * tpot

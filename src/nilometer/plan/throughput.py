@@ -6,6 +6,7 @@ import msgspec
 
 from nilometer.core.errors import SpecError
 
+from .factors import factors
 from .kv import cache, need_bytes
 from .roofline import PRIOR, Latency, Lengths, Tuning, latency
 from .work import Setup
@@ -36,4 +37,7 @@ def max_throughput(
     """
     running = min(most, held_requests(setup, lengths, kv_bytes))
     full = msgspec.structs.replace(setup, slots=running)
+    spread = factors(setup.engine, setup.device.kind, setup.version).full_spread
+    if not tuning.anchors:
+        tuning = msgspec.structs.replace(tuning, tpot_spread=spread, ttft_spread=spread)
     return latency(full, lengths, running * setup.parallel.data, tuning)
