@@ -1,8 +1,8 @@
 """How fast this machine reads its memory and multiplies matrices: two short measurements that make it a `Device`.
 
-Reading: every core sums a stretch of one array far beyond the last cache, as an engine's threads read weights. Computing:
-a product of two matrices in single precision by numpy's BLAS, on all cores. The best of several rounds counts: others
-on the machine can only slow one down. What a container may not use is not counted as its own.
+Reading: every core goes through a stretch of one array far beyond the last cache, as an engine's threads read weights.
+Computing: a product of two matrices in single precision by numpy's BLAS, on all cores. The best of several rounds
+counts: others on the machine can only slow one down.
 """
 
 from __future__ import annotations
