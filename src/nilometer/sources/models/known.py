@@ -1,0 +1,166 @@
+"""The table of known models: facts of their configs, and their published number of parameters; names in any spelling.
+
+`known.csv` is read by the readers of configs. A row is in it only if the parameters they count are the published ones.
+"""
+
+from __future__ import annotations
+
+import csv
+import difflib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from importlib import resources
+
+import msgspec
+
+from nilometer.core.errors import DataError
+from nilometer.plan.shape import Shape
+
+from .architectures import shape_of
+from .fields import Fields
+from .quantisation import split_precision
+
+NEAR = 3
+_COLUMNS = {
+    "type": "model_type",
+    "layers": "num_hidden_layers",
+    "hidden": "hidden_size",
+    "heads": "num_attention_heads",
+    "kv_heads": "num_key_value_heads",
+    "head_dim": "head_dim",
+    "intermediate": "intermediate_size",
+    "vocab": "vocab_size",
+    "max_context": "max_position_embeddings",
+}
+_VARIANTS = re.compile(
+    r"[-_.:](instruct|it|chat|hf|base|pt|text|qat|thinking|reasoning|latest|uncased|gguf|mlx|onnx|v\d(\.\d)?|2507|2503"
+    r"|2506|2512|2501|0905|-)$"
+)
+
+
+class Known(msgspec.Struct, frozen=True, kw_only=True):
+    """One row, as it stands."""
+
+    name: str
+    facts: Mapping[str, object]
+    """Fields of its config."""
+    dtype: str
+    published: int | None
+    """Parameters in its files; None where no count was found."""
+    published_source: str
+    source: str
+    aliases: tuple[str, ...]
+    note: str
+
+
+@cache
+def table() -> tuple[Known, ...]:
+    """All rows."""
+    text = resources.files(__package__).joinpath("known.csv").read_text("utf-8")
+    return tuple(_row(row) for row in csv.DictReader(text.splitlines()))
+
+
+def _row(row: Mapping[str, str]) -> Known:
+    facts: dict[str, object] = {field: _value(row[column]) for column, field in _COLUMNS.items() if row[column]}
+    facts["tie_word_embeddings"] = row["tied"] == "1"
+    for pair in filter(None, row["more"].split(";")):
+        path, _, text = pair.partition("=")
+        outer, _, inner = path.rpartition(".")
+        target = facts if not outer else facts.setdefault(outer, {})
+        if isinstance(target, dict):
+            target[inner] = _value(text)
+    return Known(
+        name=row["name"],
+        facts=facts,
+        dtype=row["dtype"],
+        published=int(row["published"]) if row["published"] else None,
+        published_source=row["published_source"],
+        source=row["source"],
+        aliases=tuple(row["aliases"].split()),
+        note=row["note"],
+    )
+
+
+def _value(text: str) -> object:
+    """A number, yes or no, a list (`a*3,b` stands for a, a, a, b), or the text itself."""
+    if text in {"true", "false"}:
+        return text == "true"
+    if re.fullmatch(r"-?\d+", text):
+        return int(text)
+    if re.fullmatch(r"-?\d+\.\d+", text):
+        return float(text)
+    if "," in text:
+        return [one for part in text.split(",") for one in _repeated(part)]
+    return text
+
+
+def _repeated(part: str) -> Sequence[object]:
+    word, _, times = part.partition("*")
+    return [_value(word)] * (int(times) if times else 1)
+
+
+def shape_of_row(row: Known) -> Shape:
+    """Its shape."""
+    shape = shape_of(Fields(row.facts, row.name), row.name)
+    return msgspec.structs.replace(shape, dtype=row.dtype, source=row.source)
+
+
+class Found(msgspec.Struct, frozen=True):
+    """A row, and the precision that the name asked for has in it."""
+
+    row: Known
+    precision: str | None
+
+
+def look_up(name: str) -> Found:
+    """The row that a name means, with or without organisation, variant and precision.
+
+    DataError `plan_model_unknown`, with the nearest names.
+    """
+    index = _index()
+    for word, precision in _spellings(name):
+        row = index.get(word)
+        if row is not None:
+            return Found(row, precision)
+    near = difflib.get_close_matches(_bare(split_precision(name)[0]), index, n=4 * NEAR, cutoff=0.5)
+    names = list(dict.fromkeys(index[word].name for word in near))[:NEAR]
+    raise DataError("plan_model_unknown", name=name[:200], near=", ".join(names) or "-")
+
+
+def _spellings(name: str) -> Iterator[tuple[str, str | None]]:
+    """Ever shorter ways to write a name, with the precision taken out of each."""
+    rest, precision = split_precision(name)
+    yield name.strip().lower(), None
+    yield name.strip().lower().rpartition("/")[2], None
+    word = rest.strip().lower().rpartition("/")[2]
+    while word:
+        yield word, precision
+        shorter = _VARIANTS.sub("", word)
+        if shorter == word:
+            break
+        word = shorter
+    yield _bare(rest), precision
+
+
+def _bare(name: str) -> str:
+    """Without organisation, variants, and the maker's name before it."""
+    word = name.strip().lower().rpartition("/")[2].replace("_", "-")
+    word = re.sub(r"^(meta|nvidia|google|mistralai|microsoft)-", "", word)
+    while (shorter := _VARIANTS.sub("", word)) != word:
+        word = shorter
+    return re.sub(r"-(instruct|chat|it|base|thinking)(?=-)", "", word)
+
+
+@cache
+def _index() -> Mapping[str, Known]:
+    """Spelling -> row; a row's own name goes before the spellings of others."""
+    found: dict[str, Known] = {}
+    rows = table()
+    for of in (lambda row: (row.name.lower(), row.name.lower().rpartition("/")[2]), lambda row: row.aliases):
+        for row in rows:
+            for word in of(row):
+                found.setdefault(word, row)
+    for row in rows:
+        found.setdefault(_bare(row.name), row)
+    return found
