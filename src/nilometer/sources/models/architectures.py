@@ -10,19 +10,16 @@ from nilometer.plan.shape import Shape
 from . import families, hybrids, latent
 from .fields import Fields
 
-Reader = Callable[[Fields, str, str], Shape]
-
-READERS: Mapping[str, Reader] = {
-    **dict.fromkeys(families.FAMILIES, lambda fields, kind, name: families.read(fields, families.FAMILIES[kind], name)),
-    **dict.fromkeys(
-        ("deepseek_v2", "deepseek_v3", "deepseek_v32", "kimi_k2", "glm_moe_dsa", "glm4_moe_lite"), latent.read
-    ),
+_HYBRIDS: Mapping[str, Callable[[Fields, str], Shape]] = {
     **dict.fromkeys(("qwen3_next", "qwen3_5_text", "qwen3_5_moe_text"), hybrids.qwen),
     "nemotron_h": hybrids.nemotron,
     "granitemoehybrid": hybrids.granite,
     "jamba": hybrids.jamba,
     "lfm2": hybrids.lfm2,
 }
+_LATENT = ("deepseek_v2", "deepseek_v3", "deepseek_v32", "kimi_k2", "glm_moe_dsa", "glm4_moe_lite")
+KINDS = (*families.FAMILIES, *_LATENT, *_HYBRIDS)
+"""Every `model_type` that can be read."""
 
 ALIASES: Mapping[str, str] = {
     "gemma3": "gemma3_text",
@@ -85,10 +82,9 @@ def shape_of(fields: Fields, name: str) -> Shape:
     first = named[0] if isinstance(named, list) and named and isinstance(named[0], str) else ""
     kind = part.word("model_type") or fields.word("model_type") or ARCHITECTURES.get(first, "")
     kind = ALIASES.get(kind, kind)
-    reader = READERS.get(kind)
-    if reader is None:
+    if kind not in KINDS:
         read = ", ".join(f"{key}={part.values[key]}" for key in _SHOWN if isinstance(part.values.get(key), int))
-        raise DataError(
-            "architecture_unknown", file=fields.file, name=(kind or first or "?")[:80], read=read or "-"
-        )
-    return reader(part, kind, name)
+        raise DataError("architecture_unknown", file=fields.file, name=(kind or first or "?")[:80], read=read or "-")
+    if kind in families.FAMILIES:
+        return families.read(part, families.FAMILIES[kind], name)
+    return latent.read(part, kind, name) if kind in _LATENT else _HYBRIDS[kind](part, name)

@@ -226,8 +226,9 @@ _GPT2_NAMES = {
     "max_position_embeddings": "n_positions",
     "intermediate_size": "n_inner",
 }
-_PLAIN = {"norm_bias": True, "gated": False, "mlp_bias": True, "qkv_bias": True, "out_bias": True}
-_GEMMA = {"tied": True, "mlp_bias": False}
+_PLAIN = Family(norm_bias=True, gated=False, mlp_bias=True, qkv_bias=True, out_bias=True, window=None)
+_GEMMA = Family(tied=True, mlp_bias=False)
+_but = msgspec.structs.replace
 
 FAMILIES: Mapping[str, Family] = {
     "llama": Family(window=None),
@@ -244,10 +245,10 @@ FAMILIES: Mapping[str, Family] = {
     ),
     "qwen3": Family(qk_norm=True, defaults={"use_sliding_window": False, "head_dim": 128}),
     "qwen3_moe": Family(qk_norm=True, sparse=qwen_experts, defaults={"use_sliding_window": False}),
-    "gemma": Family(**_GEMMA, window=None, defaults={"head_dim": 256}),
-    "gemma2": Family(**_GEMMA, norms=4, every=2, defaults={"head_dim": 256, "sliding_window": 4096}),
-    "gemma3_text": Family(
-        **_GEMMA,
+    "gemma": _but(_GEMMA, window=None, defaults={"head_dim": 256}),
+    "gemma2": _but(_GEMMA, norms=4, every=2, defaults={"head_dim": 256, "sliding_window": 4096}),
+    "gemma3_text": _but(
+        _GEMMA,
         norms=4,
         qk_norm=True,
         every=6,
@@ -260,7 +261,7 @@ FAMILIES: Mapping[str, Family] = {
             "sliding_window": 4096,
         },
     ),
-    "phi": Family(**_PLAIN, norms=1, head_bias=True, window=None),
+    "phi": _but(_PLAIN, norms=1, head_bias=True),
     "phi3": Family(mlp_bias=False),
     "phimoe": Family(norm_bias=True, head_bias=True, sparse=mixtral_experts),
     "glm": Family(qkv_bias="attention_bias", out_bias=False, mlp_bias=False),
@@ -289,15 +290,12 @@ FAMILIES: Mapping[str, Family] = {
     "cohere2": Family(norms=1, tied=True, mlp_bias=False, every=4),
     "smollm3": Family(tied=True, defaults={"use_sliding_window": False}),
     "internlm2": Family(qkv_bias="bias", out_bias="bias", mlp_bias=False, window=None),
-    "starcoder2": Family(
-        norm_bias=True, gated=False, tied=True, qkv_bias="use_bias", out_bias="use_bias", mlp_bias="use_bias"
-    ),
     "minimax_m2": Family(wide_norm=True, window=None, sparse=minimax_experts),
     "gpt_oss": Family(sinks=True, qkv_bias=True, out_bias=True, every=2, sparse=gpt_oss_experts),
     "llama4_text": Family(window="attention_chunk_size", every=4, sparse=llama4_experts),
     "seed_oss": Family(qkv_bias="attention_bias", out_bias="attention_out_bias", window=None),
-    "gpt2": Family(**_PLAIN, tied=True, window=None, positions=0, names=_GPT2_NAMES),
-    "gpt_neox": Family(**_PLAIN, window=None),
-    "opt": Family(**_PLAIN, tied=True, window=None, positions=2, names={"intermediate_size": "ffn_dim"}),
+    "gpt2": _but(_PLAIN, tied=True, positions=0, names=_GPT2_NAMES),
+    "gpt_neox": _but(_PLAIN, window=None),
+    "opt": _but(_PLAIN, tied=True, positions=2, names={"intermediate_size": "ffn_dim"}),
 }
 """By `model_type` of the config (of its text part where it has several)."""

@@ -16,7 +16,7 @@ from .families import qwen_experts
 from .fields import Fields
 
 
-def qwen(fields: Fields, family: str, name: str) -> Shape:
+def qwen(fields: Fields, name: str) -> Shape:
     """Qwen3-Next and Qwen3.5: three layers of gated delta net to one of gated attention."""
     layers = fields.layers()
     interval = fields.whole("full_attention_interval", default=4)
@@ -47,7 +47,7 @@ def _qwen_feed_forward(fields: Fields, layer: int) -> Dense | Experts:
     return check_experts(fields, experts) if experts else Dense(intermediate=fields.whole("intermediate_size"))
 
 
-def nemotron(fields: Fields, family: str, name: str) -> Shape:
+def nemotron(fields: Fields, name: str) -> Shape:
     """Nemotron-H: a letter a layer in `hybrid_override_pattern`: M mamba, * attention, - dense, E experts."""
     layers = fields.layers()
     pattern = fields.word("hybrid_override_pattern")
@@ -99,7 +99,7 @@ def _mamba2(fields: Fields) -> Recurrent:
     )
 
 
-def granite(fields: Fields, family: str, name: str) -> Shape:
+def granite(fields: Fields, name: str) -> Shape:
     """Granite 4: mamba and attention layers, each with experts and a shared part, or with that part alone."""
     layers = fields.layers()
     kinds = fields.words("layer_types", layers) or ("attention",) * layers
@@ -119,7 +119,7 @@ def granite(fields: Fields, family: str, name: str) -> Shape:
     return assemble(fields, blocks, name=name, tied=True)
 
 
-def jamba(fields: Fields, family: str, name: str) -> Shape:
+def jamba(fields: Fields, name: str) -> Shape:
     """Jamba: one attention layer a period, experts in every second layer."""
     hidden = fields.whole("hidden_size")
     every, at = fields.whole("attn_layer_period"), fields.whole("attn_layer_offset", least=0)
@@ -138,9 +138,7 @@ def jamba(fields: Fields, family: str, name: str) -> Shape:
     width = fields.whole("intermediate_size")
     experts = check_experts(
         fields,
-        Experts(
-            experts=fields.whole("num_experts"), per_token=fields.whole("num_experts_per_tok"), intermediate=width
-        ),
+        Experts(experts=fields.whole("num_experts"), per_token=fields.whole("num_experts_per_tok"), intermediate=width),
     )
     attend = plain_attention(fields)
     blocks = [
@@ -153,7 +151,7 @@ def jamba(fields: Fields, family: str, name: str) -> Shape:
     return assemble(fields, blocks, name=name)
 
 
-def lfm2(fields: Fields, family: str, name: str) -> Shape:
+def lfm2(fields: Fields, name: str) -> Shape:
     """LFM2: short convolutions and attention; the feed-forward width is rounded as its code does."""
     hidden, layers = fields.whole("hidden_size"), fields.layers()
     kinds = fields.words("layer_types", layers)

@@ -1,4 +1,4 @@
-"""Models with latent attention (MLA): DeepSeek V2 and V3, Kimi K2, GLM-5, Mistral's with it; with a sparse indexer or not.
+"""Models with latent attention (MLA): DeepSeek V2 and V3, Kimi K2, GLM-5; with a sparse indexer or not.
 
 Source: transformers, `modeling_deepseek_v3.py`; DeepSeek-V3.2-Exp, inference/model.py (indexer).
 """
@@ -27,9 +27,7 @@ def read(fields: Fields, family: str, name: str) -> Shape:
         dense = None if experts else Dense(intermediate=fields.whole("intermediate_size"))
         blocks.append(Block(mixer=mixer, feed_forward=dense or (experts and check_experts(fields, experts))))
     drafts = fields.whole("num_nextn_predict_layers", default=0, least=0)
-    return assemble(
-        fields, blocks, name=name, extras=draft_layers(fields, drafts, blocks[-1], tables=DRAFT_TABLES)
-    )
+    return assemble(fields, blocks, name=name, extras=draft_layers(fields, drafts, blocks[-1], tables=DRAFT_TABLES))
 
 
 def _latent(fields: Fields, family: str) -> Latent:

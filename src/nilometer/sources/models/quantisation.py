@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 
 from .fields import Fields
 
-_BITS = {2: "2", 3: "3", 4: "int4", 8: "w8a16"}
 _WORDS = (
     (r"mxfp4", "mxfp4"),
     (r"nvfp4|fp4", "nvfp4"),
@@ -82,7 +82,7 @@ def _compressed(found: Fields) -> str:
     raise scheme.bad("num_bits", bits, "4, 8")
 
 
-_METHODS = {
+_METHODS: Mapping[str, Callable[[Fields], str]] = {
     "fp8": _fp8,
     "fbgemm_fp8": lambda _: "fp8",
     "awq": _integers,
