@@ -114,7 +114,7 @@ def windows(fields: Fields, family: Family, layers: int) -> Sequence[int | None]
     if kinds is not None:
         return [wide if kind in {"sliding_attention", "chunked_attention"} else None for kind in kinds]
     ropes = fields.numbers("no_rope_layers")
-    if ropes is not None and family.window == "attention_chunk_size":
+    if ropes and family.window == "attention_chunk_size":
         if len(ropes) != layers:
             raise fields.differ("len(no_rope_layers)", len(ropes), "num_hidden_layers", layers)
         return [wide if rope else None for rope in ropes]

@@ -5,23 +5,27 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
+from nilometer.plan.blocks import MIXES
+
 from .fields import Fields
 
+_GGUF = "|".join(sorted(MIXES, key=len, reverse=True))
 _WORDS = (
+    (_GGUF, None),
     (r"mxfp4", "mxfp4"),
     (r"nvfp4|fp4", "nvfp4"),
-    (r"(i?q\d(?:_k|_\d)?(?:_(?:xxs|xs|s|m|l|nl))?|iq\d_(?:xxs|xs|s|m|nl))(?:\.gguf)?", "gguf"),
-    (r"w4a16(?:-asym)?|int4-w4a16", "w4a16"),
+    (r"w4a16(?:-asym)?", "w4a16"),
     (r"w8a8", "int8"),
-    (r"w8a16", "w8a16"),
+    (r"w8a16|gptq-int8|gptq-8bit", "w8a16"),
     (r"fp8(?:-dynamic|-block|-static|-kv)?", "fp8"),
-    (r"awq(?:-int4|-4bit|-marlin)?|gptq(?:-int4|-4bit)?|int4|4bit|autoround", "int4"),
-    (r"gptq-int8|int8|8bit", "int8"),
     (r"bnb-4bit|nf4", "nf4"),
+    (r"awq(?:-int4|-4bit|-marlin)?|gptq(?:-int4|-4bit)?|int4|4bit|autoround", "int4"),
+    (r"int8|8bit", "int8"),
     (r"bf16|bfloat16", "bf16"),
     (r"fp16|float16|f16", "fp16"),
     (r"fp32|float32|f32", "fp32"),
 )
+"""Words in a name and the precision they stand for; None = the word itself."""
 
 
 def published_precision(fields: Fields) -> str | None:
@@ -99,9 +103,7 @@ _METHODS: Mapping[str, Callable[[Fields], str]] = {
 def split_precision(name: str) -> tuple[str, str | None]:
     """A name without the word for its precision, and what that word means; None where it has none."""
     for pattern, precision in _WORDS:
-        found = re.search(rf"(?i)[-_.:/](?:quantized[-_.])?({pattern})(?![a-z0-9])", name)
+        found = re.search(rf"(?i)[-_.:/](?:quantized[-_.])?({pattern})(?![a-z0-9_])(?:\.gguf$)?", name)
         if found:
-            rest = name[: found.start()] + name[found.end() :]
-            word = found[2] if precision == "gguf" else precision
-            return rest.removesuffix("-quantized"), word.lower()
+            return name[: found.start()] + name[found.end() :], (precision or found[1]).lower()
     return name, None
