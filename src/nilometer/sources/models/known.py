@@ -33,10 +33,9 @@ _COLUMNS = {
     "vocab": "vocab_size",
     "max_context": "max_position_embeddings",
 }
-_VARIANTS = re.compile(
-    r"[-_.:](instruct|it|chat|hf|base|pt|text|qat|thinking|reasoning|latest|uncased|gguf|mlx|onnx|v\d(\.\d)?|2507|2503"
-    r"|2506|2512|2501|0905|-)$"
-)
+_INNER = re.compile(r"-(instruct|chat|it|base|thinking|reasoning)(?=-)")
+_VARIANTS = re.compile(r"[-_.:](instruct|it|chat|hf|base|pt|text|qat|thinking|reasoning|latest|gguf|mlx|onnx|-)$")
+"""What a name may say of tuning and packing; a version or date is another model, often with another context."""
 
 
 class Known(msgspec.Struct, frozen=True, kw_only=True):
@@ -136,6 +135,7 @@ def _spellings(name: str) -> Iterator[tuple[str, str | None]]:
     word = rest.strip().lower().rpartition("/")[2]
     while word:
         yield word, precision
+        yield _INNER.sub("", word), precision
         shorter = _VARIANTS.sub("", word)
         if shorter == word:
             break
@@ -149,7 +149,7 @@ def _bare(name: str) -> str:
     word = re.sub(r"^(meta|nvidia|google|mistralai|microsoft)-", "", word)
     while (shorter := _VARIANTS.sub("", word)) != word:
         word = shorter
-    return re.sub(r"-(instruct|chat|it|base|thinking)(?=-)", "", word)
+    return _INNER.sub("", word)
 
 
 @cache

@@ -28,7 +28,12 @@ ADDED = {
     "mistralai/Ministral-3-14B-2512": 40 * 14,
 }
 """What the files of these hold beside parameters: rotary tables and scales, layer by layer; biases left out."""
-FP8_SCALES = {"deepseek-ai/DeepSeek-V3", "deepseek-ai/DeepSeek-V3.1", "MiniMaxAI/MiniMax-M2.5"}
+FP8_SCALES = {
+    "moonshotai/Kimi-K2-0905",
+    "deepseek-ai/DeepSeek-V3",
+    "deepseek-ai/DeepSeek-V3.1",
+    "MiniMaxAI/MiniMax-M2.5",
+}
 """Their published count has a scale for every 128 x 128 weights in it."""
 
 
@@ -119,7 +124,7 @@ def test_windows_and_states_are_where_they_belong() -> None:
         ("Qwen/Qwen2.5-7B-Instruct-AWQ", "Qwen/Qwen2.5-7B", "int4"),
         ("Qwen/Qwen2.5-7B-Instruct-GPTQ-Int4", "Qwen/Qwen2.5-7B", "int4"),
         ("Qwen/Qwen2.5-7B-Instruct-GPTQ-Int8", "Qwen/Qwen2.5-7B", "w8a16"),
-        ("Qwen/Qwen3-30B-A3B-Instruct-2507-FP8", "Qwen/Qwen3-30B-A3B", "fp8"),
+        ("Qwen/Qwen3-30B-A3B-Instruct-2507-FP8", "Qwen/Qwen3-30B-A3B-2507", "fp8"),
         ("Qwen/Qwen3-Coder-480B-A35B-Instruct", "Qwen/Qwen3-Coder-480B-A35B", None),
         ("bartowski/Meta-Llama-3.1-8B-Instruct-GGUF:Q4_K_M", "meta-llama/Llama-3.1-8B", "q4_k_m"),
         ("Llama-3.2-3B-Instruct-Q8_0.gguf", "meta-llama/Llama-3.2-3B", "q8_0"),
@@ -127,14 +132,16 @@ def test_windows_and_states_are_where_they_belong() -> None:
         ("google/gemma-3-27b-it", "google/gemma-3-27b", None),
         ("gemma-2-9b-it", "google/gemma-2-9b", None),
         ("mistralai/Mistral-7B-Instruct-v0.3", "mistralai/Mistral-7B-v0.3", None),
+        ("mistralai/Mistral-7B-Instruct-v0.2", "mistralai/Mistral-7B-v0.2", None),
+        ("mistralai/Mistral-7B-Instruct-v0.1", "mistralai/Mistral-7B-v0.1", None),
         ("mistralai/Mixtral-8x7B-Instruct-v0.1", "mistralai/Mixtral-8x7B-v0.1", None),
         ("mistralai/Mistral-Small-3.2-24B-Instruct-2506", "mistralai/Mistral-Small-3.2-24B-2506", None),
         ("microsoft/Phi-3-mini-4k-instruct", "microsoft/Phi-3-mini-4k", None),
         ("deepseek-ai/DeepSeek-R1-0528", "deepseek-ai/DeepSeek-R1", None),
-        ("deepseek-ai/DeepSeek-R1-Distill-Qwen-14B", "Qwen/Qwen2.5-14B", None),
+        ("deepseek-ai/DeepSeek-R1-Distill-Llama-70B", "meta-llama/Llama-3.1-70B", None),
         ("codellama/CodeLlama-7b-hf", "codellama/CodeLlama-7b", None),
         ("ibm-granite/granite-3.3-8b-instruct", "ibm-granite/granite-3.3-8b", None),
-        ("moonshotai/Kimi-K2-Instruct-0905", "moonshotai/Kimi-K2", None),
+        ("moonshotai/Kimi-K2-Instruct-0905", "moonshotai/Kimi-K2-0905", None),
         ("nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16", "nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B", "bf16"),
         ("zai-org/GLM-4.5-Air-FP8", "zai-org/GLM-4.5-Air", "fp8"),
         ("openai/gpt-oss-120b", "openai/gpt-oss-120b", None),
@@ -162,6 +169,12 @@ def test_an_unknown_name_is_refused_with_the_nearest(name: str, near: str) -> No
         look_up(name)
     assert refused.value.slug == "plan_model_unknown"
     assert near in str(refused.value.params["near"])
+
+
+@pytest.mark.parametrize("name", ["mistral-7b-v0.4", "qwen3-30b-a3b-2601", "llama-3.1-8b-v2", "glm-4.8"])
+def test_another_version_is_another_model(name: str) -> None:
+    with pytest.raises(DataError, match="plan_model_unknown"):
+        look_up(name)
 
 
 @pytest.mark.parametrize("name", ["", " ", "/", "-", "x" * 5000, "\0", "fp8", "://", "no-such-thing-at-all"])
