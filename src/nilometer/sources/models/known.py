@@ -6,11 +6,10 @@
 from __future__ import annotations
 
 import csv
-import difflib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from importlib import resources
+from pathlib import Path
 
 import msgspec
 
@@ -38,47 +37,62 @@ _VARIANTS = re.compile(r"[-_.:](instruct|it|chat|hf|base|pt|text|qat|thinking|re
 """What a name may say of tuning and packing; a version or date is another model, often with another context."""
 
 
-class Known(msgspec.Struct, frozen=True, kw_only=True):
-    """One row, as it stands."""
+class Known(msgspec.Struct, frozen=True):
+    """One row, as it stands; its facts are read when they are asked for."""
 
-    name: str
-    facts: Mapping[str, object]
-    """Fields of its config."""
-    dtype: str
-    published: int | None
-    """Parameters in its files; None where no count was found."""
-    published_source: str
-    source: str
-    aliases: tuple[str, ...]
-    note: str
+    cells: Mapping[str, str]
+
+    @property
+    def name(self) -> str:
+        return self.cells["name"]
+
+    @property
+    def aliases(self) -> Sequence[str]:
+        return self.cells["aliases"].split()
+
+    @property
+    def dtype(self) -> str:
+        """The precision of its files."""
+        return self.cells["dtype"]
+
+    @property
+    def published(self) -> int | None:
+        """Parameters in its files; None where no count was found."""
+        return int(self.cells["published"]) if self.cells["published"] else None
+
+    @property
+    def published_source(self) -> str:
+        return self.cells["published_source"]
+
+    @property
+    def source(self) -> str:
+        """Where its facts are from."""
+        return self.cells["source"]
+
+    @property
+    def note(self) -> str:
+        return self.cells["note"]
+
+    @property
+    def facts(self) -> Mapping[str, object]:
+        """The fields of its config."""
+        cells = self.cells
+        found: dict[str, object] = {field: _value(cells[name]) for name, field in _COLUMNS.items() if cells[name]}
+        found["tie_word_embeddings"] = cells["tied"] == "1"
+        for pair in filter(None, cells["more"].split(";")):
+            path, _, text = pair.partition("=")
+            outer, _, inner = path.rpartition(".")
+            target = found if not outer else found.setdefault(outer, {})
+            if isinstance(target, dict):
+                target[inner] = _value(text)
+        return found
 
 
 @cache
 def table() -> tuple[Known, ...]:
     """All rows."""
-    text = resources.files(__package__).joinpath("known.csv").read_text("utf-8")
-    return tuple(_row(row) for row in csv.DictReader(text.splitlines()))
-
-
-def _row(row: Mapping[str, str]) -> Known:
-    facts: dict[str, object] = {field: _value(row[column]) for column, field in _COLUMNS.items() if row[column]}
-    facts["tie_word_embeddings"] = row["tied"] == "1"
-    for pair in filter(None, row["more"].split(";")):
-        path, _, text = pair.partition("=")
-        outer, _, inner = path.rpartition(".")
-        target = facts if not outer else facts.setdefault(outer, {})
-        if isinstance(target, dict):
-            target[inner] = _value(text)
-    return Known(
-        name=row["name"],
-        facts=facts,
-        dtype=row["dtype"],
-        published=int(row["published"]) if row["published"] else None,
-        published_source=row["published_source"],
-        source=row["source"],
-        aliases=tuple(row["aliases"].split()),
-        note=row["note"],
-    )
+    text = Path(__file__).with_name("known.csv").read_text("utf-8")
+    return tuple(map(Known, csv.DictReader(text.splitlines())))
 
 
 def _value(text: str) -> object:
@@ -122,6 +136,8 @@ def look_up(name: str) -> Found:
         row = index.get(word)
         if row is not None:
             return Found(row, precision)
+    import difflib  # noqa: PLC0415 - only for a name that is not there
+
     near = difflib.get_close_matches(_bare(split_precision(name)[0]), index, n=4 * NEAR, cutoff=0.5)
     names = list(dict.fromkeys(index[word].name for word in near))[:NEAR]
     raise DataError("plan_model_unknown", name=name[:200], near=", ".join(names) or "-")

@@ -15,7 +15,7 @@ from nilometer.plan.shape import Shape
 from . import known, safetensors
 from .config import read_config
 from .gguf import read_gguf
-from .server import Served, read_server
+from .served import Served
 
 Origin = Literal["known", "config", "gguf", "safetensors", "server"]
 _FILES = (".json", ".gguf", ".safetensors")
@@ -49,6 +49,8 @@ def read_model(
     DataError: `plan_model_unknown`, and those of the readers. SpecError `target_url`, TargetError of `read_server`.
     """
     if "://" in text:
+        from .server import read_server  # noqa: PLC0415 - a name or a file needs no connection
+
         return _server(read_server(text, headers=headers, insecure=insecure, proxy=proxy))
     path = Path(text)
     try:

@@ -10,6 +10,8 @@ from nilometer.core.errors import TargetError
 from nilometer.net.endpoint import Endpoint, parse
 from nilometer.net.fetch import Response, fetch
 
+from .served import Served
+
 TIMEOUT_S = 10.0
 _LOOPBACK = ("127.", "::1", "localhost")
 _DETAIL_CHARS = 120
@@ -43,25 +45,6 @@ class _Props(msgspec.Struct, frozen=True):
     total_slots: int | None = None
     model_path: str | None = None
     default_generation_settings: _Settings = _Settings()
-
-
-class Served(msgspec.Struct, frozen=True, kw_only=True):
-    """What a server says; None = it does not say. `context` is of one request."""
-
-    url: str
-    id: str | None = None
-    root: str | None = None
-    """What the id stands for, where the server gives its model another name."""
-    others: tuple[str, ...] = ()
-    context: int | None = None
-    trained_context: int | None = None
-    slots: int | None = None
-    parameters: int | None = None
-    weight_bytes: int | None = None
-    precision: str | None = None
-    path: str | None = None
-    local: bool = False
-    """Whether the path is one of this machine."""
 
 
 def read_server(
