@@ -14,7 +14,16 @@ from nilometer.plan.precision import PRECISIONS
 from nilometer.sources.models.known import Known, look_up, shape_of_row, table
 
 ROWS = table()
-WITHOUT_COUNT = {"ibm-granite/granite-3.1-8b"}
+WITHOUT_COUNT = {
+    "ibm-granite/granite-3.1-8b",
+    "Qwen/QwQ-32B",
+    "moonshotai/Kimi-Dev-72B",
+    "mistralai/Mistral-7B-v0.2",
+    "mistralai/Mistral-Large-2407",
+    "deepseek-ai/DeepSeek-R1-Distill-Qwen-7B",
+    "deepseek-ai/DeepSeek-R1-Distill-Qwen-32B",
+}
+"""No count of their own was found; their note has the one computed."""
 ADDED = {
     "meta-llama/Llama-2-7b": 32 * 64,
     "meta-llama/Llama-2-13b": 40 * 64,
