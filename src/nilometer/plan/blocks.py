@@ -84,9 +84,12 @@ class Mix(msgspec.Struct, frozen=True, kw_only=True):
     others: Mapping[str, Shares] = {}
 
 
-def _sorts(value: Shares = (), down: Shares = (), output: Shares = (), **more: Shares) -> Mapping[str, Shares]:
+def _sorts(
+    value: Shares = (), down: Shares = (), output: Shares = (), *, up: Shares = (), **more: Shares
+) -> Mapping[str, Shares]:
     rows = {"attention.value": value, "attention.output": output, **{f"attention.{k}": v for k, v in more.items()}}
-    rows |= {f"{where}.down": down for where in ("feed_forward", "experts", "shared")}
+    for where in ("feed_forward", "experts", "shared"):
+        rows |= {f"{where}.down": down, f"{where}.up": up}
     return {name: shares for name, shares in rows.items() if shares}
 
 
@@ -127,8 +130,9 @@ MIXES: Mapping[str, Mix] = {
     "iq3_s": Mix(base="IQ3_S", others=_sorts(_all("Q4_K"))),
     "iq3_xs": Mix(
         base="IQ3_S",
-        others=_sorts(_all("Q4_K"), query=_all("IQ3_XXS"), key=_all("IQ3_XXS"))
-        | {f"{where}.up": _first("IQ3_XXS", 6 * _EIGHTH, "IQ3_S") for where in ("feed_forward", "experts", "shared")},
+        others=_sorts(
+            _all("Q4_K"), up=_first("IQ3_XXS", 6 * _EIGHTH, "IQ3_S"), query=_all("IQ3_XXS"), key=_all("IQ3_XXS")
+        ),
     ),
     "iq3_xxs": Mix(
         base="IQ3_XXS",
