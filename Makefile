@@ -43,7 +43,7 @@ bench-compare: setup ## how often a comparison cries wolf, and how often it sees
 	$(BIN)/python -m benchmarks alarms
 
 bench-plan: setup ## plans against what engines and published measurements said, row by row (seconds)
-	$(BIN)/python -m benchmarks plan-memory
+	$(BIN)/python -m benchmarks plan-memory plan-latency
 
 docs: $(READY) ## write the generated reference pages anew
 	$(BIN)/python -m docs.generate

@@ -18,6 +18,7 @@ from . import (
     counts,
     fidelity,
     peer,
+    plan_latency,
     plan_memory,
     rig,
     secure,
@@ -58,6 +59,10 @@ BENCHES: dict[str, tuple[Bench, str]] = {
         "100,000 archived runs on SQLite and PostgreSQL; 8 writers, one killed (about 4 minutes)",
     ),
     "archive-quick": (archive.quick_archive, "a twentieth of that"),
+    "plan-latency": (
+        plan_latency.plan_latency,
+        "plans of latency and throughput against published measurements, row by row",
+    ),
     "plan-memory": (plan_memory.plan_memory, "plans of memory against logged start-ups of engines, row by row"),
     "peer": (peer.peer, "another tool against the same server"),
     "volume": (volume.volume, "100,000 requests of 200 events (about 8 minutes)"),

@@ -1,4 +1,4 @@
-"""The published measurements that plans of latency are held to, and the shapes of their models."""
+"""The published measurements that plans of latency are held to, with the shapes of their models from the table."""
 
 from __future__ import annotations
 
@@ -15,83 +15,14 @@ from nilometer.plan.kv import cache_precision
 from nilometer.plan.parallel import Parallel
 from nilometer.plan.precision import precision_of
 from nilometer.plan.roofline import PRIOR, Latency, Lengths, Tuning, latency
-from nilometer.plan.shape import Attention, Block, Dense, Experts, Latent, Shape
 from nilometer.plan.throughput import held_requests, max_throughput
 from nilometer.plan.weights import weight_bytes
 from nilometer.plan.work import Setup
+from nilometer.sources.models.known import look_up, shape_of_row
 
 DATA = Path(__file__).parent / "data" / "plan_latency.csv"
 KV_SHARE = 0.9
 """Of what weights leave on a device: the rest is activations, graphs, the driver."""
-
-
-def _attention(heads: int, kv_heads: int, dim: int, window: int | None = None) -> Attention:
-    return Attention(heads=heads, kv_heads=kv_heads, head_dim=dim, window=window)
-
-
-def _shape(name: str, hidden: int, vocab: int, blocks: tuple[Block, ...], order: tuple[int, ...]) -> Shape:
-    return Shape(name=name, hidden=hidden, vocab=vocab, kinds=blocks, order=order, tied=False)
-
-
-def _dense(name: str, layers: int, hidden: int, heads: int, wide: int, vocab: int, kv_heads: int = 8) -> Shape:
-    block = Block(mixer=_attention(heads, kv_heads, 128), feed_forward=Dense(intermediate=wide))
-    return _shape(name, hidden, vocab, (block,), (0,) * layers)
-
-
-def _mixed(name: str, layers: int, hidden: int, mixer: Attention, experts: Experts, vocab: int) -> Shape:
-    return _shape(name, hidden, vocab, (Block(mixer=mixer, feed_forward=experts),), (0,) * layers)
-
-
-def _gpt_oss() -> Shape:
-    experts = Experts(experts=128, per_token=4, intermediate=2880, bias=True)
-    kinds = tuple(Block(mixer=_attention(64, 8, 64, window), feed_forward=experts) for window in (128, None))
-    return _shape("gpt-oss-120b", 2880, 201_088, kinds, (0, 1) * 18)
-
-
-def _deepseek() -> Shape:
-    mixer = Latent(heads=128, kv_rank=512, rope_dim=64, nope_dim=128, value_dim=128, query_rank=1536)
-    experts = Experts(experts=256, per_token=8, intermediate=2048, shared_intermediate=2048)
-    wide = Block(mixer=mixer, feed_forward=Dense(intermediate=18_432))
-    return _shape("DeepSeek-V3", 7168, 129_280, (wide, Block(mixer=mixer, feed_forward=experts)), (0,) * 3 + (1,) * 58)
-
-
-SHAPES: Mapping[str, Shape] = {
-    shape.name: shape
-    for shape in (
-        _dense("Llama-3.1-8B", 32, 4096, 32, 14_336, 128_256),
-        _dense("Llama-3.1-70B", 80, 8192, 64, 28_672, 128_256),
-        _dense("Llama-3.1-405B", 126, 16_384, 128, 53_248, 128_256),
-        _dense("Mistral-7B", 32, 4096, 32, 14_336, 32_768),
-        _dense("Qwen3-32B", 64, 5120, 64, 25_600, 151_936),
-        _mixed(
-            "Mixtral-8x22B",
-            56,
-            6144,
-            _attention(48, 8, 128),
-            Experts(experts=8, per_token=2, intermediate=16_384),
-            32_768,
-        ),
-        _mixed(
-            "Qwen3-30B-A3B",
-            48,
-            2048,
-            _attention(32, 4, 128),
-            Experts(experts=128, per_token=8, intermediate=768),
-            151_936,
-        ),
-        _mixed(
-            "Qwen3-235B-A22B",
-            94,
-            4096,
-            _attention(64, 4, 128),
-            Experts(experts=128, per_token=8, intermediate=1536),
-            151_936,
-        ),
-        _gpt_oss(),
-        _deepseek(),
-    )
-}
-"""By their published configs; norms are of no weight here."""
 
 
 class Published(NamedTuple):
@@ -141,7 +72,7 @@ def _number(text: str) -> float | None:
 def _read(row: Mapping[str, str]) -> Published:
     split = Parallel(tensor=int(row["tp"]), pipeline=int(row["pp"]), expert=int(row["ep"]), data=int(row["dp"]))
     setup = Setup(
-        shape=SHAPES[row["shape"]],
+        shape=shape_of_row(look_up(row["shape"]).row),
         device=device(row["hw"]),
         precision=precision_of(row["precision"]),
         cached=cache_precision(row["kv_precision"]),
@@ -157,7 +88,7 @@ def _read(row: Mapping[str, str]) -> Published:
         version=row["engine_version"],
         model=row["model"],
         setup=setup,
-        lengths=Lengths(float(row["input_tokens"] or 512), float(row["output_tokens"] or 128)),
+        lengths=Lengths(float(row["input_tokens"]), float(row["output_tokens"])),
         concurrency=None if each is None else each * split.data,
         output_tokens_per_s=_number(row["output_tokens_per_s"]),
         ttft_ms=_number(row["ttft_ms"]),

@@ -145,7 +145,7 @@ ENGINES = ("vllm", "sglang", "tensorrt-llm", "tgi", "llama.cpp")
 def factors(engine: str, device_kind: str, version: str | None = None) -> Factors:
     """The row of an engine on a kind of device; SpecError `plan_engine_unknown`."""
     if engine not in ENGINES:
-        raise SpecError("plan_engine_unknown", name=engine, known=", ".join(ENGINES))
+        raise SpecError("plan_engine_unknown", engine=engine, known=", ".join(ENGINES))
     if device_kind == "cpu":
         return FACTORS["llama.cpp cpu"]
     if engine == "vllm" and (0,) < (parse_version(version) or (1,)) < (0, 6):
