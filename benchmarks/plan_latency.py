@@ -60,11 +60,11 @@ def _holds(interval: Interval, value: float) -> bool:
     return interval.low <= value <= interval.high
 
 
-def groups() -> Sequence[Sequence[Published]]:
-    """Rows of one configuration at several loads, by load."""
+def groups(*, doubtful: bool = False) -> Sequence[Sequence[Published]]:
+    """Rows of one configuration, by load."""
     found: dict[tuple[object, ...], list[Published]] = {}
     for row in published():
-        if row.tpot_ms is not None and row.concurrency is not None:
+        if row.tpot_ms is not None and row.concurrency is not None and (doubtful or not row.doubt):
             found.setdefault(row.group, []).append(row)
     grown = (sorted(rows, key=lambda row: row.concurrency or 0.0) for rows in found.values())
     return [rows for rows in grown if len(rows) >= LEAST_OF_A_GROUP]
@@ -81,6 +81,12 @@ def scaled(rows: Sequence[Published]) -> tuple[Tuning, Sequence[Published]]:
         ttft_ms=middle.ttft_ms,
     )
     return calibrate(with_slots(middle), [measured]), [row for row in rows if row is not middle]
+
+
+def calibrated(*, doubtful: bool) -> tuple[Sequence[tuple[Published, Tuning]], Sequence[float]]:
+    """Every row but the middle one of its group with the group's tuning; percents of their errors."""
+    tuned = [(row, tuning) for group in groups(doubtful=doubtful) for tuning, rest in [scaled(group)] for row in rest]
+    return tuned, [abs(error) for row, tuning in tuned if (error := tpot_error(row, tuning)) is not None]
 
 
 def _shown(row: Published) -> Sequence[Row]:
@@ -122,9 +128,9 @@ def _goals() -> Sequence[Row]:
     sure = _errors([row for row in asked if not row.doubt], tpot_error)
     ttft = _errors([row for row in rows if row.kind == "serving"], ttft_error)
     full = _errors(rows, throughput_error)
-    tuned = [(row, tuning) for group in groups() for tuning, others in [scaled(group)] for row in others]
-    after = [abs(error) for row, tuning in tuned if (error := tpot_error(row, tuning)) is not None]
-    few = f"{len(after)} rows of groups of {LEAST_OF_A_GROUP} and more"
+    tuned, after = calibrated(doubtful=False)
+    _, all_after = calibrated(doubtful=True)
+    few = f"{len(after)} rows of groups of {LEAST_OF_A_GROUP} and more, without the doubtful"
     return (
         judged(
             "TPOT untuned: answered", -100 * len(tpot) / len(asked), absolute=-95, unit="%", note="negative: of all"
@@ -135,6 +141,8 @@ def _goals() -> Sequence[Row]:
         shown("TPOT untuned: p90", _quantile(tpot, 0.9), unit="%"),
         judged("TPOT after one measurement: median", median(after), absolute=10, unit="%", note=few),
         judged("TPOT after one measurement: p90", _quantile(after, 0.9), absolute=30, unit="%", note=few),
+        shown("TPOT after one measurement, the doubtful too: median", median(all_after), unit="%"),
+        shown("TPOT after one measurement, the doubtful too: p90", _quantile(all_after, 0.9), unit="%"),
         _coverage("TPOT untuned", [covered(row) for row in asked]),
         _coverage("TPOT after one measurement", [covered(row, tuning) for row, tuning in tuned]),
         _coverage("throughput", [covered(row) for row in rows if row.kind == "throughput"]),

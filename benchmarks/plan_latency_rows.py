@@ -45,17 +45,9 @@ class Published(NamedTuple):
 
     @property
     def group(self) -> tuple[object, ...]:
-        """What one own measurement tells of: the same model, engine, release, device and spread over devices."""
+        """What the goal of a calibrated plan counts as one configuration; its rows may be of several devices."""
         split = self.setup.parallel
-        return (
-            self.model,
-            self.engine,
-            self.version,
-            self.setup.device.name,
-            split.tensor,
-            split.expert,
-            self.setup.precision.name,
-        )
+        return (self.model, self.engine, self.version, split.tensor, split.expert)
 
 
 @cache
