@@ -62,7 +62,7 @@ def active_parameters(shape: Shape, tokens: int = 1) -> float:
     return sum(part.parameters * covered(part, tokens) for part in parts(shape) if part.what != "extra")
 
 
-def covered(part: Part, tokens: int) -> float:
+def covered(part: Part, tokens: float) -> float:
     """The share of a part that a step of `tokens` tokens makes use of."""
     if part.read != "experts":
         return 1.0

@@ -99,7 +99,7 @@ def weights_read(setup: Setup, tokens: float) -> float:
 def _bytes_read(part: Part, setup: Setup, tokens: float) -> float:
     if part.read in {"row", "never"}:
         return 0.0
-    share = covered(part, max(1, round(tokens)))
+    share = covered(part, max(1.0, tokens))
     bits = part_bits(part, setup.precision, tied=setup.shape.tied)
     return share * rank_parameters(part, setup.parallel) * bits / 8
 

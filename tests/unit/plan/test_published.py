@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 from benchmarks.plan_latency import plan_latency, tpot_error
 from benchmarks.plan_latency_rows import Published, published
 

@@ -10,6 +10,7 @@ from nilometer.plan.devices import device, device_of
 from nilometer.plan.factors import FACTORS, factors
 from nilometer.plan.parallel import Parallel
 from nilometer.plan.precision import precision_of
+from nilometer.plan.shape import Shape
 from nilometer.plan.step import crossover_batch, decode_step, prefill_step, rate
 from nilometer.plan.work import Setup, multiplied, weights_read
 
@@ -99,18 +100,18 @@ def test_every_row_says_where_it_is_from_and_an_unknown_engine_is_refused() -> N
 
 @given(batch=BATCHES, context=CONTEXTS, shape=SHAPES, split=SPLITS, more=st.floats(1, 100))
 def test_more_bandwidth_or_arithmetic_is_never_slower(
-    batch: int, context: int, shape: object, split: Parallel, more: float
+    batch: int, context: int, shape: Shape, split: Parallel, more: float
 ) -> None:
     setup = replace(SETUP, shape=shape, parallel=split, device=device_of(1e12, 1e14))
     wider = replace(setup, device=device_of(more * 1e12, 1e14))
     faster = replace(setup, device=device_of(1e12, more * 1e14))
-    for step in (lambda one: decode_step(one, batch, context), lambda one: prefill_step(one, context)):
-        assert step(wider).seconds <= step(setup).seconds
-        assert step(faster).seconds <= step(setup).seconds
+    for better in (wider, faster):
+        assert decode_step(better, batch, context).seconds <= decode_step(setup, batch, context).seconds
+        assert prefill_step(better, context).seconds <= prefill_step(setup, context).seconds
 
 
 @given(batch=BATCHES, context=CONTEXTS, shape=SHAPES, split=SPLITS)
-def test_a_larger_batch_makes_no_fewer_tokens(batch: int, context: int, shape: object, split: Parallel) -> None:
+def test_a_larger_batch_makes_no_fewer_tokens(batch: int, context: int, shape: Shape, split: Parallel) -> None:
     setup = replace(SETUP, shape=shape, parallel=split)
     one, more = (decode_step(setup, n, context).seconds / n for n in (batch, batch + split.pipeline))
     assert more <= one * (1 + 1e-9)

@@ -1,4 +1,4 @@
-"""By hand: Llama-3.1-8B has 32 layers of 4096^2 x 2 + 2 x 4096 x 1024 + 3 x 4096 x 14336 weights and a head of 525 M."""
+"""By hand: a layer of Llama-3.1-8B has 2 x 4096^2 + 2 x 4096 x 1024 + 3 x 4096 x 14336 weights, its head 525 M."""
 
 from __future__ import annotations
 
