@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help setup quickstart test lint live bench bench-compare docs clean
+.PHONY: help setup quickstart test lint live bench bench-compare bench-plan docs clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -41,6 +41,9 @@ bench: setup ## the project's own speed and truth, beside same-run floors (minut
 
 bench-compare: setup ## how often a comparison cries wolf, and how often it sees one, on simulated servers (minutes)
 	$(BIN)/python -m benchmarks alarms
+
+bench-plan: setup ## plans against what engines and published measurements said, row by row (seconds)
+	$(BIN)/python -m benchmarks plan-memory plan-latency
 
 docs: $(READY) ## write the generated reference pages anew
 	$(BIN)/python -m docs.generate

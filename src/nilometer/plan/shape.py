@@ -21,6 +21,9 @@ class Attention(msgspec.Struct, frozen=True, kw_only=True, tag="attention"):
     qkv_bias: bool = False
     out_bias: bool = False
     qk_norm: bool = False
+    """A norm of the width of a head on query and key."""
+    wide_norm: bool = False
+    """That norm is as wide as all heads together."""
     output_gate: bool = False
     """The query projection also makes a gate of the same width."""
     sinks: bool = False
@@ -47,6 +50,8 @@ class Recurrent(msgspec.Struct, frozen=True, kw_only=True, tag="recurrent"):
     kind: str
     parameters: int
     state_elements: int
+    convolution_elements: int = 0
+    """Of these, what is kept in the model's own precision: the inputs of a short convolution; the rest is fp32."""
 
 
 Mixer = Attention | Latent | Recurrent
@@ -69,6 +74,8 @@ class Experts(msgspec.Struct, frozen=True, kw_only=True, tag="experts"):
     shared_intermediate: int = 0
     """The width of the shared experts together; 0 = none."""
     shared_gate: bool = False
+    gated: bool = True
+    """Three matrices an expert; else two."""
     bias: bool = False
     router_bias: bool = False
 
