@@ -1,0 +1,104 @@
+"""The whole plan of a question: bytes of weights and cache, what the device holds, latency over the load.
+
+Puts the rooms of memory and latency together. What could be done better is `options`' part, words are `report`'s.
+"""
+
+from __future__ import annotations
+
+from itertools import takewhile
+
+import msgspec
+
+from nilometer.core.errors import SpecError
+
+from .kv import bytes_per_token, cache, need_bytes
+from .memory import Memory, memory
+from .mix import MixFit, mix_fit
+from .question import Question, ask, model_bytes, rank_bytes, setup
+from .roofline import Latency, curve
+from .step import crossover_batch
+from .throughput import MOST_SEQUENCES, max_throughput
+
+MOST_LOAD = 1 << 14
+"""Loads above it are not shown unless asked for."""
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """What comes of it. Without a device `memory` and all after it are None or empty."""
+
+    question: Question
+    weights_bytes: float
+    """Of one copy of the model."""
+    rank_bytes: float
+    """Of the fullest rank."""
+    kv_bytes_per_token: float
+    """Of one copy of the model, all ranks together, nothing held twice; while no window is full."""
+    kv_bytes: float
+    """What `concurrency` requests of `context` tokens need, the same way."""
+    memory: Memory | None = None
+    mix: MixFit | None = None
+    """What one copy holds of the requests' own lengths."""
+    slots: int | None = None
+    """Requests of these lengths that one copy serves at once."""
+    latency: tuple[Latency, ...] = ()
+    """By load, smallest first; empty where not even the weights fit, or the device's bandwidth is not known."""
+    full: Latency | None = None
+    """The greatest throughput, every slot taken."""
+    crossover: int | None = None
+    """The smallest batch of a copy at which a decode step is bound by arithmetic; None = none is."""
+
+    @property
+    def fits(self) -> bool | None:
+        """Whether the asked requests stay in memory at once; None without a device."""
+        return None if self.memory is None else self.memory.fits and self.memory.starts
+
+    def at(self, concurrency: int) -> Latency | None:
+        """The row of a load."""
+        return next((row for row in self.latency if row.concurrency == concurrency), None)
+
+
+def answer(question: Question) -> Answer:
+    """The plan; SpecErrors of the rooms that it is made of, and `plan_number_too_small`."""
+    if question.parallel.data < 1:
+        raise SpecError("plan_number_too_small", key="data", value=question.parallel.data, least=1)
+    whole = cache(question.shape)
+    alone = Answer(
+        question=question,
+        weights_bytes=model_bytes(question),
+        rank_bytes=max(rank_bytes(question)),
+        kv_bytes_per_token=bytes_per_token(whole, question.cached),
+        kv_bytes=need_bytes(whole, question.cached, question.context, question.concurrency),
+    )
+    return alone if question.device is None else _on_device(alone)
+
+
+def _on_device(alone: Answer) -> Answer:
+    question, device = alone.question, alone.question.device
+    assert device is not None
+    plan = memory(ask(question, device))
+    held = mix_fit(plan, question.mix)
+    made = msgspec.structs.replace(alone, memory=plan, mix=held, slots=held.requests)
+    if held.requests < 1 or device.bandwidth_bytes_per_s is None:
+        return made
+    each = setup(question, device, held.requests)
+    most = _most(plan)
+    return msgspec.structs.replace(
+        made,
+        latency=tuple(curve(each, question.lengths, loads(question, held.requests), question.tuning)),
+        full=max_throughput(each, question.lengths, plan.kv_bytes.mid, most=most, tuning=question.tuning),
+        crossover=crossover_batch(each, question.lengths.input + question.lengths.output / 2),
+    )
+
+
+def _most(plan: Memory) -> int:
+    """Sequences that the engine itself allows at once."""
+    if plan.slots is not None:
+        return plan.slots.slots
+    return MOST_SEQUENCES if plan.batch is None else plan.batch.seqs
+
+
+def loads(question: Question, slots: int) -> tuple[int, ...]:
+    """1, 2, 4, ... up to what the copies hold, that itself, and the load that was asked for."""
+    held = slots * question.parallel.data
+    powers = takewhile(lambda load: load < min(held, MOST_LOAD), (1 << i for i in range(MOST_LOAD.bit_length())))
+    return tuple(sorted({*powers, min(held, MOST_LOAD), question.concurrency}))
