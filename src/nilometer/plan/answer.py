@@ -11,6 +11,7 @@ import msgspec
 
 from nilometer.core.errors import SpecError
 
+from .devices import Device
 from .kv import bytes_per_token, cache, need_bytes
 from .memory import Memory, memory
 from .mix import MixFit, mix_fit
@@ -69,12 +70,11 @@ def answer(question: Question) -> Answer:
         kv_bytes_per_token=bytes_per_token(whole, question.cached),
         kv_bytes=need_bytes(whole, question.cached, question.context, question.concurrency),
     )
-    return alone if question.device is None else _on_device(alone)
+    return alone if question.device is None else _on_device(alone, question.device)
 
 
-def _on_device(alone: Answer) -> Answer:
-    question, device = alone.question, alone.question.device
-    assert device is not None
+def _on_device(alone: Answer, device: Device) -> Answer:
+    question = alone.question
     plan = memory(ask(question, device))
     held = mix_fit(plan, question.mix)
     made = msgspec.structs.replace(alone, memory=plan, mix=held, slots=held.requests)

@@ -1,7 +1,7 @@
 """What a plan is asked: a model in a precision on a device under an engine, and the requests it is to serve.
 
-Values, and the two forms in which the rooms behind want them: `Ask` for memory, `Setup` for latency. Nothing is computed
-here but the weights' bytes on each rank.
+Values, and the two forms in which the rooms behind want them: `Ask` for memory, `Setup` for latency. Nothing is
+computed here but the weights' bytes on each rank.
 """
 
 from __future__ import annotations
