@@ -28,9 +28,9 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """What comes of it. Without a device `memory` and all after it are None or empty."""
 
     question: Question
-    weights_bytes: float
-    """Of one copy of the model."""
-    rank_bytes: float
+    weights_bytes: float | None
+    """Of one copy of the model; None of a shape of which only the cache is known."""
+    rank_bytes: float | None
     """Of the fullest rank."""
     kv_bytes_per_token: float
     """Of one copy of the model, all ranks together, nothing held twice; while no window is full."""
@@ -62,11 +62,11 @@ def answer(question: Question) -> Answer:
     """The plan; SpecErrors of the rooms that it is made of, and `plan_number_too_small`."""
     if question.parallel.data < 1:
         raise SpecError("plan_number_too_small", key="data", value=question.parallel.data, least=1)
-    whole = cache(question.shape)
+    whole, known = cache(question.shape), question.shape.hidden > 0
     alone = Answer(
         question=question,
-        weights_bytes=model_bytes(question),
-        rank_bytes=max(rank_bytes(question)),
+        weights_bytes=model_bytes(question) if known else None,
+        rank_bytes=max(rank_bytes(question)) if known else None,
         kv_bytes_per_token=bytes_per_token(whole, question.cached),
         kv_bytes=need_bytes(whole, question.cached, question.context, question.concurrency),
     )
