@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from nilometer.plan.answer import Answer
 from nilometer.plan.devices import Device
+from nilometer.plan.explain import Line
 from nilometer.plan.interval import Interval
 from nilometer.plan.memory import Memory
 from nilometer.plan.roofline import Latency
 from nilometer.text import units
 from nilometer.text.i18n import Catalogue
 
-from . import findings
+from . import explain, findings
 from .document import Bar, Bars, Block, Cell, Column, Document, Fact, Facts, Foot, Lead, Note, Notes, Table
 from .plan_words import devices_of, precision_of, requests_of
 
@@ -20,14 +21,15 @@ MOST_ROWS = 7
 """Loads that a screen shows; the machine form has all."""
 
 
-def plan_document(answer: Answer, words: Catalogue, *, lengths_from: str) -> Document:
-    """A plan in words. `lengths_from`: given, context, workload or default."""
+def plan_document(answer: Answer, words: Catalogue, *, lengths_from: str, lines: Sequence[Line] = ()) -> Document:
+    """A plan in words. `lengths_from`: given, context, workload or default; `lines`: the formulas to be shown."""
     blocks: list[Block] = [_lead(answer, words), Facts(rows=list(_facts(answer, words, lengths_from)))]
     if answer.latency:
         rows = shown(answer)
         blocks += [_table(rows, words), _bars(rows, words)]
     blocks += _notes(answer, words)
-    if answer.memory is not None:
+    blocks += explain.blocks(lines, words)
+    if answer.memory is not None and not lines:
         blocks.append(_foot(answer, words))
     return Document(lang=words.lang, blocks=blocks)
 
@@ -105,6 +107,8 @@ def _holds(answer: Answer, plan: Memory, words: Catalogue) -> str:
         n=plan.concurrency.mid,
         context=answer.question.context,
     )
+    if answer.question.parallel.data > 1:
+        text = words.say("screen.plan.each_copy", text=text)
     if answer.mix is None or not answer.slots:
         return text
     paged = answer.mix.paged
@@ -160,7 +164,7 @@ def _table(rows: Sequence[Latency], words: Catalogue) -> Table:
                 *_latency(row.ttft_s, ttft),
                 *_latency(row.tpot_s, tpot),
                 Cell(units.rate(row.output_tokens_per_s.mid)),
-                Cell(_span(row.output_tokens_per_s, units.rate)),
+                Cell(_span(row.output_tokens_per_s)),
                 Cell(words.say(f"screen.plan.wall_short.{row.bound}")),
             ]
             for row in rows
@@ -171,11 +175,11 @@ def _table(rows: Sequence[Latency], words: Catalogue) -> Table:
 
 def _latency(figure: Interval, scale: units.Scale) -> Iterator[Cell]:
     yield Cell(scale.show(figure.mid * 1e3))
-    yield Cell(_span(figure.times(1e3), scale.show))
+    yield Cell(_span(figure.times(1e3 / scale.ms)))
 
 
-def _span(figure: Interval, show: Callable[[float | None], str]) -> str:
-    return f"{show(figure.low)}-{show(figure.high)}"
+def _span(figure: Interval) -> str:
+    return f"{units.rate(figure.low)}-{units.rate(figure.high)}"
 
 
 def _bars(rows: Sequence[Latency], words: Catalogue) -> Bars:
