@@ -69,9 +69,7 @@ def _judged(rows: list[Row]) -> list[Row]:
 
 def test_a_machine_that_does_as_the_model_says_is_met() -> None:
     rows = _judged(rows_of([_run(requests) for requests in ORDER], DEVICE))
-    assert [row.what for row in rows] == [
-        f"{n} requests: {what}" for n in (2, 8, 16) for what in ("TPOT", "tokens/s")
-    ]
+    assert [row.what for row in rows] == [f"{n} requests: {what}" for n in (2, 8, 16) for what in ("TPOT", "tokens/s")]
     assert all(row.met and isinstance(row.measured, float) and abs(row.measured) < 4 for row in rows)
     assert {row.goal for row in rows} == {"within 15"}
 
