@@ -6,6 +6,7 @@ Each row says where it is from. They are priors: one measurement of one's own sa
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from math import sqrt
 
 import msgspec
@@ -152,6 +153,7 @@ FACTORS: Mapping[str, Factors] = {row.name: row for row in _ROWS}
 ENGINES = ("vllm", "sglang", "tensorrt-llm", "tgi", "llama.cpp")
 
 
+@lru_cache(maxsize=64)
 def factors(engine: str, device_kind: str, version: str | None = None) -> Factors:
     """The row of an engine on a kind of device; SpecError `plan_engine_unknown`."""
     if engine not in ENGINES:
