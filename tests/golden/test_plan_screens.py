@@ -36,11 +36,11 @@ def question(name: str, device_name: str | None, **changes: object) -> Question:
 
 
 ASKED = {
-    "plan-fits": question("llama-3.1-8b", "h100"),
-    "plan-too-large": question("llama-3.1-70b", "h100"),
-    "plan-too-many": question("llama-3.1-8b", "4090", concurrency=64),
-    "plan-model-alone": question("deepseek-v3", None),
-    "plan-two-devices": question("gpt-oss-120b", "h200", parallel=Parallel(tensor=2, data=2)),
+    "plan_fits": question("llama-3.1-8b", "h100"),
+    "plan_too_large": question("llama-3.1-70b", "h100"),
+    "plan_too_many": question("llama-3.1-8b", "4090", concurrency=64),
+    "plan_model_alone": question("deepseek-v3", None),
+    "plan_two_devices": question("gpt-oss-120b", "h200", parallel=Parallel(tensor=2, data=2)),
 }
 
 
@@ -52,8 +52,8 @@ def test_a_plan(name: str, lang: str) -> None:
 
 @pytest.mark.parametrize("lang", LANGUAGES)
 def test_a_plan_explained(lang: str) -> None:
-    made = answer(ASKED["plan-fits"])
-    hold("plan-explained", plan_document(made, Catalogue(lang), lengths_from="context", lines=explain(made)), width=90)
+    made = answer(ASKED["plan_fits"])
+    hold("plan_explained", plan_document(made, Catalogue(lang), lengths_from="context", lines=explain(made)), width=90)
 
 
 ENGINES = ("vllm", "sglang", "tensorrt-llm", "tgi", "llama.cpp")
@@ -66,7 +66,7 @@ def lines() -> list[Line]:
         question("llama-3.1-8b", "h100", version="0.21"),
         question("llama-3.1-8b", "h100", settings=Settings(max_seqs=8)),
         question("llama-3.1-8b", "h100", file_bytes=16 << 30),
-        question("llama-3.1-8b", "h100", tuning=Tuning(anchors=(1.0,), basis="your run")),
+        question("llama-3.1-8b", "h100", tuning=Tuning(anchors=(1.0,), dates=("2026-12-03",))),
         question("llama-3.1-8b", "h100", key_precision="q8_0", value_precision="q4_0", concurrency=999),
         question("gemma-3-12b", "h100", key_precision="q8_0", value_precision="q4_0"),
         question("llama-3.1-8b", "ddr5", engine="llama.cpp", device=replace(device("ddr5"), memory_bytes=256e9)),

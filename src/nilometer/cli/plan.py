@@ -26,13 +26,17 @@ def command(model: str | None, session: Session, explain: bool, **given: Any) ->
     from nilometer.report.plan import plan_document
 
     from .plan_machine import plan_object
-    from .planning import asked
+    from .planning import asked, calibrated
 
     found = asked(model, given)
+    if given["calibrate"]:
+        found = calibrated(found, given["calibrate"], session.archive_url)
     plan = answer(found.question)
     lines = explained(plan) if explain else ()
     session.emit(
         {**plan_object(found, plan), **({"explain": lines} if explain else {})},
-        lambda: session.render(plan_document(plan, session.words, lengths_from=found.lengths_from, lines=lines)),
+        lambda: session.render(
+            plan_document(plan, session.words, lengths_from=found.lengths_from, lines=lines, notes=found.notes)
+        ),
     )
     raise SystemExit(1 if plan.fits is False else 0)

@@ -175,7 +175,6 @@ def _latency(answer: Answer, row: Latency, each: Setup) -> Iterator[Line]:
         f"tpot{tuned}",
         _MS * tuned_tpot(made, tuning),
         "ms",
-        tuning.basis,
         fixed_ms=_MS * made.fixed_s,
         growing_ms=_MS * made.growing_s,
         scale_fixed=tuning.batched if made.running > 1 else tuning.fixed,
@@ -183,7 +182,7 @@ def _latency(answer: Answer, row: Latency, each: Setup) -> Iterator[Line]:
     )
     first = tuning.prefill * (made.alone_s + made.waits_s)
     waits = {"alone_ms": _MS * made.alone_s, "waits_ms": _MS * made.waits_s, "scale": tuning.prefill}
-    yield _line("load", f"ttft{tuned}", _MS * first, "ms", tuning.basis, **waits)
+    yield _line("load", f"ttft{tuned}", _MS * first, "ms", **waits)
     cycle = first + (lengths.output - 1) * row.tpot_s.mid
     if row.bound == "capacity":
         loads = {"asked": row.concurrency, "running": row.running}
