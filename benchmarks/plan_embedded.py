@@ -3,13 +3,14 @@
 Each level is measured as a user would, by `nilo measure embedded` into an archive, and read back from there. Four
 requests are measured three times, at the start, in the middle and at the end: how far these differ is the machine's
 noise, and twice that is granted where it is more than 15 %. The plan knows the model's file, the engine's slots and
-this machine's measured rates, besides the two runs.
+this machine's measured rates, besides the two runs. The runs stay in benchmarks/out, to plan them anew.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -54,6 +55,7 @@ def plan_embedded() -> list[Row]:
     device = this_device(processor=True)
     with rig.scratch() as folder:
         runs = [_measured(folder, requests) for requests in ORDER]
+        shutil.copy(rig.archive_file(folder), rig.OUT / "plan-embedded.sqlite")
     return rows_of(runs, device)
 
 

@@ -1,7 +1,7 @@
 """How long plans take: a sweep over devices, models and precisions within one process, and the command itself.
 
-The sweep runs in a process of its own, so that nothing it keeps for later is there before. Each plan is one of memory
-and one of latency; the models are read from the table of known ones within the time.
+A sweep runs in a process of its own, so that nothing it keeps for later is there before. It plans memory and latency,
+at one load or as the command does at all of them; the models are read from the table of known ones within the time.
 """
 
 from __future__ import annotations
@@ -10,17 +10,18 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import product
 from typing import Any
 
 from nilometer.core.errors import SpecError
+from nilometer.plan.answer import answer
 from nilometer.plan.devices import DEVICES, Device
-from nilometer.plan.memory import Ask, memory
+from nilometer.plan.memory import memory
 from nilometer.plan.precision import precision_of
-from nilometer.plan.roofline import Lengths, latency
-from nilometer.plan.weights import stage_weight_bytes
-from nilometer.plan.work import Setup
+from nilometer.plan.question import Question, ask, setup
+from nilometer.plan.roofline import Latency, Lengths, latency
+from nilometer.plan.shape import Shape
 from nilometer.sources.models.known import Known, shape_of_row, table
 
 from .result import Row, exact, judged, shown
@@ -37,36 +38,45 @@ COMMAND = ("plan", "llama-3.1-8b", "--device", "h100")
 
 
 def plan_speed() -> list[Row]:
-    """Both."""
-    return [*_sweep_rows(), *_command_rows()]
+    """All rows."""
+    return [*(row for name in PLANS for row in _sweep_rows(name)), *_command_rows()]
 
 
-def sweep() -> dict[str, Any]:
-    """Every one of them, once: how many were made, in how many seconds, what could not be planned, and numpy."""
+def sweep(plan: Callable[[Question], object]) -> dict[str, Any]:
+    """Every one of them, once: how many, in how many seconds, what was refused, and whether numpy was loaded."""
     started = time.perf_counter()
     shapes = [shape_of_row(row) for row in models()]
     refused: list[str] = []
-    made = 0
     for shape, device, name in product(shapes, devices(), PRECISIONS):
-        precision = precision_of(name)
         try:
-            memory(
-                Ask(
-                    shape=shape,
-                    weights_bytes=stage_weight_bytes(shape, precision),
-                    visible_bytes=device.visible_bytes or device.memory_bytes,
-                    device=device.name,
-                    weight_precision=name,
-                    context=4096,
-                    concurrency=REQUESTS,
-                )
-            )
-            latency(Setup(shape=shape, device=device, precision=precision), LENGTHS, REQUESTS)
+            plan(_question(shape, device, name))
         except SpecError as refusal:
             refused.append(f"{shape.name} {device.name} {name}: {refusal}")
-        made += 1
     took = time.perf_counter() - started
-    return {"plans": made, "seconds": took, "refused": refused, "numpy": "numpy" in sys.modules}
+    plans = len(shapes) * len(devices()) * len(PRECISIONS)
+    return {"plans": plans, "seconds": took, "refused": refused, "numpy": "numpy" in sys.modules}
+
+
+def one_load(question: Question) -> Latency:
+    """Memory, and latency at one load."""
+    device = question.device
+    assert device is not None
+    memory(ask(question, device))
+    return latency(setup(question, device), question.lengths, question.concurrency)
+
+
+PLANS: dict[str, Callable[[Question], object]] = {"one load": one_load, "all loads": answer}
+
+
+def _question(shape: Shape, device: Device, precision: str) -> Question:
+    return Question(
+        shape=shape,
+        precision=precision_of(precision),
+        device=device,
+        lengths=LENGTHS,
+        context=4096,
+        concurrency=REQUESTS,
+    )
 
 
 def models() -> Sequence[Known]:
@@ -81,15 +91,14 @@ def devices() -> Sequence[Device]:
     return stated[:SIDE]
 
 
-def _sweep_rows() -> Sequence[Row]:
-    done = subprocess.run([sys.executable, "-m", "benchmarks.plan_speed"], check=True, capture_output=True, text=True)
-    told = json.loads(done.stdout)
-    what = f"{SIDE} devices x {SIDE} models x {len(PRECISIONS)} precisions"
+def _sweep_rows(name: str) -> Sequence[Row]:
+    command = [sys.executable, "-m", "benchmarks.plan_speed", name]
+    told = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    what = f"{SIDE} devices x {SIDE} models x {len(PRECISIONS)} precisions, {name}"
+    each = f"{1e3 * told['seconds'] / told['plans']:.2f} ms each, models read"
     return [
-        exact(f"{what}: plans", told["plans"], SIDE * SIDE * len(PRECISIONS)),
-        exact(f"{what}: refused", told["refused"][:3], []),
-        judged(what, told["seconds"], absolute=SWEEP_S, unit="s", note="in one process, models read"),
-        shown("one of them", 1e3 * told["seconds"] / told["plans"]),
+        exact(f"{what}: plans made", told["plans"] - len(told["refused"]), SIDE * SIDE * len(PRECISIONS)),
+        judged(what, told["seconds"], absolute=SWEEP_S, unit="s", note=each),
         exact("numpy loaded by it", told["numpy"], expected=False),
     ]
 
@@ -124,4 +133,4 @@ def _best_ms(command: Sequence[str]) -> float:
 
 
 if __name__ == "__main__":
-    print(json.dumps(sweep()))
+    print(json.dumps(sweep(PLANS[sys.argv[1]])))
