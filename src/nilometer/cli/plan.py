@@ -14,7 +14,7 @@ from .session import Session, shared_options
 @click.argument("model", metavar="[MODEL]", required=False)
 @plan_options
 @shared_options
-def command(model: str | None, session: Session, **given: Any) -> None:
+def command(model: str | None, session: Session, explain: bool, **given: Any) -> None:
     """KV memory, greatest concurrency and latency of MODEL on a device, each figure with an 80 % interval.
 
     MODEL is a known name (llama-3.1-8b), a config.json or the folder it lies in, a .gguf or .safetensors file, or the
@@ -22,15 +22,21 @@ def command(model: str | None, session: Session, **given: Any) -> None:
     not, or an SLO is missed.
     """
     from nilometer.plan.answer import answer
+    from nilometer.plan.explain import explain as explained
     from nilometer.report.plan import plan_document
 
     from .plan_machine import plan_object
-    from .planning import asked
+    from .planning import asked, calibrated
 
     found = asked(model, given)
+    if given["calibrate"]:
+        found = calibrated(found, given["calibrate"], session.archive_url)
     plan = answer(found.question)
+    lines = explained(plan) if explain else ()
     session.emit(
-        plan_object(found, plan),
-        lambda: session.render(plan_document(plan, session.words, lengths_from=found.lengths_from)),
+        {**plan_object(found, plan), **({"explain": lines} if explain else {})},
+        lambda: session.render(
+            plan_document(plan, session.words, lengths_from=found.lengths_from, lines=lines, notes=found.notes)
+        ),
     )
     raise SystemExit(1 if plan.fits is False else 0)

@@ -44,7 +44,7 @@ def plan_object(asked: Asked, answer: Answer) -> dict[str, object]:
         "crossover_batch": answer.crossover,
         "options": [],
         "audit": [],
-        "findings": findings_of(() if plan is None else plan.notes),
+        "findings": findings_of([*(() if plan is None else plan.notes), *asked.notes]),
     }
 
 

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from random import Random
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
 from nilometer.core.errors import SpecError
+from nilometer.core.finding import Finding
 from nilometer.plan.devices import Device, device, device_of
 from nilometer.plan.flight import Pairs
 from nilometer.plan.parallel import Parallel
+from nilometer.plan.parameters import parameters
 from nilometer.plan.precision import precision_of
-from nilometer.plan.question import Question
+from nilometer.plan.question import Question, setup
 from nilometer.plan.roofline import Lengths
 from nilometer.plan.shape import Attention, Block, Dense, Shape
 from nilometer.plan.startup import Settings
 from nilometer.sources.models.read import Read, read_model
+
+if TYPE_CHECKING:
+    from nilometer.archive.protocol import Archive
+    from nilometer.core.run import Run
 
 Given = Mapping[str, Any]
 """The options by name; None = not given."""
@@ -32,13 +38,14 @@ _WHOLE = ("heads", "hidden", "intermediate", "vocab")
 
 
 class Asked(NamedTuple):
-    """The question, and what was read for it."""
+    """The question, and what was read for it. `notes` are of the runs that calibrate it."""
 
     question: Question
     read: Read | None
     """None of a shape by numbers."""
     lengths_from: str
     """given, context, workload or default."""
+    notes: tuple[Finding, ...] = ()
 
 
 def asked(model: str | None, given: Given) -> Asked:
@@ -73,6 +80,39 @@ def asked(model: str | None, given: Given) -> Asked:
         concurrency=given["concurrency"] or 1,
     )
     return Asked(question, read, lengths_from)
+
+
+def calibrated(found: Asked, refs: Sequence[str], archive_url: str | None) -> Asked:
+    """The question scaled by own runs out of the archive.
+
+    Refuses as `evidence_of` and `calibrate` do, and without a device: `plan_calibration_without_device`.
+    """
+    from nilometer.archive.store import open_archive
+    from nilometer.plan import from_run
+    from nilometer.plan.answer import answer
+    from nilometer.plan.calibrate import calibrate
+
+    question = found.question
+    if question.device is None:
+        raise SpecError("plan_calibration_without_device")
+    with open_archive(archive_url, must_exist=True) as archive:
+        runs = [run for ref in refs for run in _runs(archive, ref)]
+    known = from_run.Asked(
+        model=question.shape.name or None,
+        parameters=parameters(question.shape),
+        precision=question.precision.name,
+        engine=question.engine,
+    )
+    evidence = from_run.evidence_of(runs, known)
+    each = setup(question, question.device, answer(question).slots)
+    tuning = calibrate(each, evidence.measured)
+    return found._replace(question=msgspec.structs.replace(question, tuning=tuning), notes=evidence.findings)
+
+
+def _runs(archive: Archive, ref: str) -> list[Run]:
+    """Those of a run or a group."""
+    place = archive.resolve_either(ref)
+    return [archive.get(place.id)] if place.kind == "run" else archive.find(place.id)
 
 
 def _known_shape(read: Read) -> Shape:

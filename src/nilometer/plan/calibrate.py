@@ -75,7 +75,7 @@ def calibrate(setup: Setup, runs: Sequence[Measured]) -> Tuning:
         ttft_spread=TTFT_SPREAD,
         drift=DRIFT_MORE if several else DRIFT_ONE,
         anchors=tuple(sorted({part.running for _, part in made})),
-        basis=", ".join(dict.fromkeys(f"your run of {run.when}" if run.when else "your run" for run in runs)),
+        dates=tuple(dict.fromkeys(run.when for run in runs)),
     )
 
 

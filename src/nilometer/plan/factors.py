@@ -14,15 +14,15 @@ from nilometer.core.errors import SpecError
 from .versions import parse_version
 
 PUBLISHED = (
-    "prior (fit to 3,257 published serving measurements of vLLM, SGLang and TensorRT-LLM on H100, H200, B200: "
-    "aiconfigurator silicon_sample.csv, half of its configurations)"
+    "fit to 3,257 published serving measurements of vLLM, SGLang and TensorRT-LLM on H100, H200, B200: "
+    "aiconfigurator silicon_sample.csv, half of its configurations"
 )
 FIRST_VLLM = (
-    "prior (vLLM blog, September 2024, v0.6.0: before it the GPU worked 38 % of the time, the host the rest, "
-    "for Llama-3-8B on one H100)"
+    "vLLM blog, September 2024, v0.6.0: before it the GPU worked 38 % of the time, the host the rest, "
+    "for Llama-3-8B on one H100"
 )
-LLAMACPP_GPU = "prior (llama.cpp discussion 4167: 7B at F16, Q8_0, Q4_0 on M-series chips)"
-LLAMACPP_CPU = "prior (SmolLM2-135M on llama.cpp, 2 cores of an AMD EPYC, 1 to 16 slots, December 2026)"
+LLAMACPP_GPU = "llama.cpp discussion 4167: 7B at F16, Q8_0, Q4_0 on M-series chips"
+LLAMACPP_CPU = "SmolLM2-135M on llama.cpp, 2 cores of an AMD EPYC, 1 to 16 slots, December 2026"
 
 
 class Factors(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
+from nilometer.core.finding import Finding
 from nilometer.plan.answer import Answer
 from nilometer.plan.devices import Device
+from nilometer.plan.explain import Line
 from nilometer.plan.interval import Interval
 from nilometer.plan.memory import Memory
 from nilometer.plan.roofline import Latency
 from nilometer.text import units
 from nilometer.text.i18n import Catalogue
 
-from . import findings
+from . import explain, findings
 from .document import Bar, Bars, Block, Cell, Column, Document, Fact, Facts, Foot, Lead, Note, Notes, Table
 from .plan_words import devices_of, precision_of, requests_of
 
@@ -20,14 +22,20 @@ MOST_ROWS = 7
 """Loads that a screen shows; the machine form has all."""
 
 
-def plan_document(answer: Answer, words: Catalogue, *, lengths_from: str) -> Document:
-    """A plan in words. `lengths_from`: given, context, workload or default."""
+def plan_document(
+    answer: Answer, words: Catalogue, *, lengths_from: str, lines: Sequence[Line] = (), notes: Sequence[Finding] = ()
+) -> Document:
+    """A plan in words. `lengths_from`: given, context, workload or default; `lines`: the formulas to be shown.
+
+    `notes` are told beside those of the plan itself.
+    """
     blocks: list[Block] = [_lead(answer, words), Facts(rows=list(_facts(answer, words, lengths_from)))]
     if answer.latency:
         rows = shown(answer)
         blocks += [_table(rows, words), _bars(rows, words)]
-    blocks += _notes(answer, words)
-    if answer.memory is not None:
+    blocks += _notes([*(answer.memory.notes if answer.memory else ()), *notes], words)
+    blocks += explain.blocks(lines, words)
+    if answer.memory is not None and not lines:
         blocks.append(_foot(answer, words))
     return Document(lang=words.lang, blocks=blocks)
 
@@ -52,6 +60,8 @@ def _lead(answer: Answer, words: Catalogue) -> Lead:
     if missing:
         return Lead(text=words.say("screen.plan.too_large", missing=missing, **facts), tone="trouble")
     held = int(plan.concurrency.mid) * question.parallel.data
+    if not plan.fits and plan.starts and not plan.short_bytes:
+        return Lead(text=words.say("screen.plan.too_few_slots", held=held, **facts), tone="trouble")
     if not plan.fits:
         text = words.say("screen.plan.too_many", held=held, short=plan.short_bytes, **facts)
         return Lead(text=text, tone="trouble")
@@ -79,10 +89,19 @@ def _facts(answer: Answer, words: Catalogue, lengths_from: str) -> Iterator[Fact
     if question.device is not None:
         yield Fact(words.say("screen.plan.device"), _device(question.device, words))
     if answer.latency:
-        basis = words.say("screen.plan.basis", basis=answer.latency[0].basis)
-        yield Fact(words.say("screen.plan.forecast"), basis)
+        yield Fact(words.say("screen.plan.forecast"), _basis(answer, words))
     if answer.crossover is not None:
         yield Fact(words.say("screen.plan.crossover"), words.say("screen.plan.crossover_at", n=answer.crossover))
+
+
+def _basis(answer: Answer, words: Catalogue) -> str:
+    """Whose measurements the efficiencies are from."""
+    question = answer.question
+    if question.tuning.anchors:
+        dates = words.say("screen.list_join").join(date for date in question.tuning.dates if date)
+        loads = words.say("screen.list_join").join(units.mean(load) for load in question.tuning.anchors)
+        return words.say("screen.plan.basis_run", dates=dates or units.NOT_MEASURED, loads=loads)
+    return words.say("screen.plan.basis_prior", source=answer.latency[0].prior)
 
 
 def _memory(plan: Memory, words: Catalogue) -> str:
@@ -93,8 +112,13 @@ def _memory(plan: Memory, words: Catalogue) -> str:
         for term in stage.terms
         if term.bytes.mid
     ]
-    parts.insert(1, words.say("screen.plan.part", name=words.say("screen.plan.term.kv"), size=plan.kv_bytes.mid))
+    parts.insert(1, words.say("screen.plan.part", name=words.say("screen.plan.term.kv"), size=_cache_bytes(plan)))
     return words.say("screen.plan.of", parts=words.say("screen.plan.join").join(parts), usable=stage.usable_bytes)
+
+
+def _cache_bytes(plan: Memory) -> float:
+    """All that is left, or where the cache is made for its slots alone, what that takes."""
+    return plan.kv_bytes.mid if plan.slots is None else plan.need_bytes
 
 
 def _holds(answer: Answer, plan: Memory, words: Catalogue) -> str:
@@ -105,6 +129,8 @@ def _holds(answer: Answer, plan: Memory, words: Catalogue) -> str:
         n=plan.concurrency.mid,
         context=answer.question.context,
     )
+    if answer.question.parallel.data > 1:
+        text = words.say("screen.plan.each_copy", text=text)
     if answer.mix is None or not answer.slots:
         return text
     paged = answer.mix.paged
@@ -160,7 +186,7 @@ def _table(rows: Sequence[Latency], words: Catalogue) -> Table:
                 *_latency(row.ttft_s, ttft),
                 *_latency(row.tpot_s, tpot),
                 Cell(units.rate(row.output_tokens_per_s.mid)),
-                Cell(_span(row.output_tokens_per_s, units.rate)),
+                Cell(_span(row.output_tokens_per_s)),
                 Cell(words.say(f"screen.plan.wall_short.{row.bound}")),
             ]
             for row in rows
@@ -171,11 +197,11 @@ def _table(rows: Sequence[Latency], words: Catalogue) -> Table:
 
 def _latency(figure: Interval, scale: units.Scale) -> Iterator[Cell]:
     yield Cell(scale.show(figure.mid * 1e3))
-    yield Cell(_span(figure.times(1e3), scale.show))
+    yield Cell(_span(figure.times(1e3 / scale.ms)))
 
 
-def _span(figure: Interval, show: Callable[[float | None], str]) -> str:
-    return f"{show(figure.low)}-{show(figure.high)}"
+def _span(figure: Interval) -> str:
+    return f"{units.rate(figure.low)}-{units.rate(figure.high)}"
 
 
 def _bars(rows: Sequence[Latency], words: Catalogue) -> Bars:
@@ -192,8 +218,7 @@ def _bars(rows: Sequence[Latency], words: Catalogue) -> Bars:
     )
 
 
-def _notes(answer: Answer, words: Catalogue) -> list[Block]:
-    told = () if answer.memory is None else answer.memory.notes
+def _notes(told: Sequence[Finding], words: Catalogue) -> list[Block]:
     rows = [
         Note(
             slug=one.slug,

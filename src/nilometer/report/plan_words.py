@@ -20,8 +20,9 @@ def devices_of(question: Question, words: Catalogue) -> str:
 
 
 def precision_of(question: Question) -> str:
-    """As people write it: BF16, FP8, Q4_K_M."""
-    return question.precision.name.upper()
+    """As people write it: BF16, FP8, Q4_K_M, MXFP4 (experts)."""
+    name, part, _ = question.precision.name.partition("_experts")
+    return f"{name.upper()} (experts)" if part else name.upper()
 
 
 def requests_of(question: Question, words: Catalogue, lengths_from: str) -> str:

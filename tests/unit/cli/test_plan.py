@@ -8,10 +8,15 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from click.testing import CliRunner, Result
 
+from nilometer.archive.store import open_archive
 from nilometer.cli.root import nilo
+from nilometer.core.run import Run
+
+RUNS = Path(__file__).parents[2] / "golden" / "runs"
 
 RAW = ("--layers", "32", "--kv-heads", "8", "--head-dim", "128")
 H100 = ("llama-3.1-8b", "--device", "h100", "--engine-version", "0.19")
@@ -114,6 +119,34 @@ def test_precisions_and_engine_flags() -> None:
     assert (slots["kv"]["tokens"], slots["kv"]["max_concurrency"]) == (16384, 4)
 
 
+def test_slots_are_not_memory() -> None:
+    """llama.cpp makes its cache for its slots: where these are too few, nothing is missing but slots."""
+    words = ("llama-3.1-8b", "--device", "4090", "--engine", "llama.cpp", "--slots", "2", "--max-context", "8192")
+    done = plan(*words, "-c", "4", "--input-tokens", "512", "--output-tokens", "128")
+    assert (done.exit_code, done.stdout[:13]) == (1, "Too few slots")
+
+
+def test_scaled_by_a_run_of_ones_own(tmp_path: Path) -> None:
+    """A run at four in flight is given back by the plan of that load; what it was made with is told."""
+    stored: Run = msgspec.json.decode((RUNS / "admissible.json").read_bytes(), type=Run)
+    archive = f"sqlite:///{tmp_path}/a.sqlite"
+    with open_archive(archive) as store:
+        store.put(stored, ())
+    load, lengths = stored.spec.load.concurrency, stored.summary.lengths
+    words: tuple[str, ...] = (*H100, "-c", str(load), "--input-tokens", str(round(lengths.input.mean or 0)))
+    words = (*words, "--output-tokens", str(round(lengths.output.mean or 0)), "--archive", archive)
+    found = told(*words, "--calibrate", stored.id[:6])
+    at = {row["concurrency"]: row for row in found["latency"]}[load]
+    assert at["tpot_ms"]["mid"] == pytest.approx(stored.summary.latency_ms["tpot"].mean, rel=0.01)
+    assert at["basis"].startswith("your run of ")
+    assert found["findings"] == [], "it was a run of this model"
+    other = told("qwen2.5-7b", *words[1:], "--calibrate", stored.id[:6])
+    assert [finding["slug"] for finding in other["findings"]] == ["calibration_model_differs"]
+    assert "your own runs (" in plan(*words, "--calibrate", stored.id).stdout
+    wider = told(*words)["latency"][0]["tpot_ms"]
+    assert at["tpot_ms"]["high"] / at["tpot_ms"]["low"] < wider["high"] / wider["low"]
+
+
 @pytest.mark.parametrize(
     ("words", "slug"),
     [
@@ -138,6 +171,7 @@ def test_precisions_and_engine_flags() -> None:
         ((*RAW, "--workload", "no.toml"), "file_unreadable"),
         ((*RAW, "--workload", "no.toml", "--input-tokens", "5"), "plan_lengths_twice"),
         (("no/such/config.json",), "file_unreadable"),
+        (("llama-3.1-8b", "--calibrate", "x"), "plan_calibration_without_device"),
     ],
 )
 def test_what_cannot_be_planned_is_one_line(words: tuple[str, ...], slug: str) -> None:

@@ -93,7 +93,7 @@ def test_a_processor_reads_and_computes_in_turn_and_serves_a_pair_by_other_kerne
 
 
 def test_every_row_says_where_it_is_from_and_an_unknown_engine_is_refused() -> None:
-    assert all(row.source.startswith("prior (") for row in FACTORS.values())
+    assert all(row.source for row in FACTORS.values())
     with pytest.raises(SpecError, match="plan_engine_unknown"):
         factors("steam", "gpu")
 
