@@ -172,7 +172,7 @@ def _device(given: Given) -> Device | None:
             return None
         if memory is None or bandwidth is None or flops is None:
             raise SpecError("plan_device_incomplete")
-        return msgspec.structs.replace(device_of(bandwidth, flops, memory), visible_bytes=memory)
+        return device_of(bandwidth, flops, memory)
     found = _this() if name == "this" else device(name)
     changes: dict[str, Any] = {}
     if memory is not None:

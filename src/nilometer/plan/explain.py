@@ -129,7 +129,7 @@ def _layers(part: CacheLayers, answer: Answer) -> Iterator[Line]:
 def _memory(answer: Answer, plan: Memory, device: Device) -> Iterator[Line]:
     """Of the stage with the smallest pool."""
     stage = min(plan.stages, key=lambda one: one.kv_bytes.mid)
-    shown = device.visible_bytes or device.memory_bytes
+    shown = device.shown_bytes.bytes
     yield _line("memory", "usable", stage.usable_bytes, "bytes", share=stage.usable_bytes / shown, shown=shown)
     for term in stage.terms:
         yield Line(
