@@ -15,11 +15,11 @@ from nilometer.core.errors import SpecError
 
 from .answer import Answer, answer
 from .devices import device
+from .fitting import smallest
 from .interval import Interval
 from .objective import Held, Objective, greatest_load, held
 from .question import Question
 from .roofline import Latency
-from .splits import splits
 
 _MILLION, _HOUR_S, _KWH_J = 1e6, 3600.0, 3.6e6
 
@@ -170,11 +170,7 @@ def _device_row(
     question: Question, name: str, prices: Mapping[str, float], objectives: Sequence[Objective], most: int
 ) -> DeviceRow:
     on = replace(question, device=device(name))
-    plans = (answer(replace(on, parallel=split)) for split in splits(on, most))
-    plan = answer(replace(on, parallel=splits(on, 1)[0]))
-    for plan in plans:  # noqa: B007
-        if plan.fits:
-            break
+    plan = smallest(on, most)
     fits = bool(plan.fits)
     load = plan.at(question.concurrency) if fits else None
     price = prices.get(device(name).name)

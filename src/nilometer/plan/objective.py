@@ -70,10 +70,8 @@ def held(row: Latency, objective: Objective, lengths: Lengths) -> Held:
 
 def _met(found: Interval, objective: Objective) -> Met:
     best, worst = (found.low, found.high) if objective.at_most else (found.high, found.low)
-    for told, edge in (("yes", worst), ("likely", found.mid), ("unlikely", best)):
-        if keeps(edge, objective):
-            return told  # type: ignore[return-value]
-    return "no"
+    edges: tuple[tuple[Met, float], ...] = (("yes", worst), ("likely", found.mid), ("unlikely", best))
+    return next((told for told, edge in edges if keeps(edge, objective)), "no")
 
 
 def keeps(number: float, objective: Objective) -> bool:

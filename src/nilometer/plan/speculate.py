@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from .drafters import Drafter
 from .interval import Interval
 from .parallel import Parallel
+from .roofline import PRIOR, Latency, Lengths, Tuning, tuned_tpot
 from .step import Step, decode_step
 from .work import Setup
 
@@ -201,3 +202,36 @@ def guide_says(acceptance: float) -> str:
     if acceptance >= GUIDE_GOOD:
         return "good"
     return "off" if acceptance < GUIDE_OFF else "between"
+
+
+def sped_up(row: Latency, made: Speculation, lengths: Lengths, tuning: Tuning = PRIOR) -> Latency:
+    """A load with the drafter at work: only the decode step's part of TPOT shrinks, other requests' prefills stay.
+
+    The interval spans the forecast's own and that of the acceptance together.
+    """
+    share = tuned_step(row, tuning) / tuned_tpot(row.parts, tuning)
+    tpot = Interval(
+        row.tpot_s.low * _left(share, made.gain.high),
+        row.tpot_s.mid * _left(share, made.gain.mid),
+        row.tpot_s.high * _left(share, made.gain.low),
+    )
+    rest = lengths.output - 1
+    tokens = row.output_tokens_per_s
+
+    def faster(of: str) -> float:
+        first, before = getattr(row.ttft_s, of), getattr(row.tpot_s, of)
+        return float((first + rest * before) / (first + rest * getattr(tpot, of)))
+
+    rate = Interval(tokens.low * faster("high"), tokens.mid * faster("mid"), tokens.high * faster("low"))
+    return replace(row, tpot_s=tpot, output_tokens_per_s=rate)
+
+
+def tuned_step(row: Latency, tuning: Tuning) -> float:
+    """Seconds of a decode step by itself, as own measurements correct it."""
+    step = row.parts.step
+    return (tuning.batched if row.parts.running > 1 else tuning.fixed) * step.fixed_s + tuning.growing * step.growing_s
+
+
+def _left(share: float, gain: float) -> float:
+    """What is left of TPOT where this share of it runs so many times as fast."""
+    return 1 - share + share / gain

@@ -42,7 +42,7 @@ def kv_heads(shape: Shape) -> int | None:
 
 
 def split(question: Question, devices: int) -> Parallel | None:
-    """One copy on so many devices: as many tensor ranks as divide the heads and share a machine, the rest as stages.
+    """A copy on so many devices: as many tensor ranks as divide the heads and share a machine, the rest as stages.
 
     llama.cpp splits by layers. None where that comes to no whole number, or to more stages than layers.
     """
@@ -56,7 +56,7 @@ def split(question: Question, devices: int) -> Parallel | None:
     stages = devices // tensor
     if stages > question.shape.layers:
         return None
-    return replace(own, tensor=tensor, pipeline=stages, data=1, expert=min(own.expert, tensor))
+    return replace(own, tensor=tensor, pipeline=stages, expert=min(own.expert, tensor))
 
 
 def sizes(most: int) -> tuple[int, ...]:
@@ -65,7 +65,7 @@ def sizes(most: int) -> tuple[int, ...]:
 
 
 def splits(question: Question, most: int) -> tuple[Parallel, ...]:
-    """Of one copy on 1, 2, 4, ... devices, fewest first."""
+    """Of each copy on 1, 2, 4, ... devices, fewest first."""
     found = (split(question, n) for n in sizes(max(1, most)))
     return tuple(one for one in found if one is not None)
 
