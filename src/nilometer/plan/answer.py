@@ -78,7 +78,8 @@ def _on_device(alone: Answer, device: Device) -> Answer:
     plan = memory(ask(question, device))
     held = mix_fit(plan, question.mix)
     made = msgspec.structs.replace(alone, memory=plan, mix=held, slots=held.requests)
-    if held.requests < 1 or device.bandwidth_bytes_per_s is None:
+    made_at_start = plan.slots is not None  # llama.cpp makes its cache first: where it has no room nothing runs
+    if held.requests < 1 or device.bandwidth_bytes_per_s is None or (made_at_start and not plan.starts):
         return made
     each = setup(question, device, held.requests)
     most = _most(plan)

@@ -6,7 +6,7 @@ least service; of the latter by price where prices are known, else by the bytes 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Literal
 
 import msgspec
@@ -23,7 +23,16 @@ from .splits import splits
 from .support import CACHE_TIER, computes, flags
 
 Way = Literal[
-    "fit_limit", "fit_kv", "fit_weights", "fit_weights_kv", "fit_requests", "fit_context", "fit_devices", "fit_device"
+    "fit_limit",
+    "fit_kv",
+    "fit_weights",
+    "fit_weights_kv",
+    "fit_requests",
+    "fit_weights_requests",
+    "fit_context",
+    "fit_devices",
+    "fit_weights_devices",
+    "fit_device",
 ]
 _RISK = {"none": 0.0, "small": 1.0, "medium": 2.0, "unknown": 2.5, "high": 4.0}
 _HALF_KEPT, _LESS_KEPT = 1.5, 3.0
@@ -126,9 +135,10 @@ def _free_of_charge(plan: Answer) -> Iterator[Fit]:
         yield from _fit(
             "fit_kv", cached, quality=cache_quality(name), told=flags(question.engine, "kv_8bit"), precision=name
         )
-    yield from _weights(plan, cached is not None)
-    yield from _requests(plan)
-    yield from _context(plan)
+    yield from _weights(plan)
+    fewer = [*_requests(question)]
+    yield from fewer or _weights_requests(plan)
+    yield from _context(question)
 
 
 def _limit(plan: Answer) -> Iterator[Fit]:
@@ -148,76 +158,118 @@ def _cache_lower(question: Question) -> Question | None:
     return replace(question, key_precision=name, value_precision=None)
 
 
-def _weights(plan: Answer, with_cache: bool) -> Iterator[Fit]:
+def _usable(plan: Answer) -> list[Question]:
+    """It in the lower tiers that its device runs, most bits first."""
+    return [one for one in lower(plan) if one.device and computes(one.device, one.precision, one.engine) != "no"]
+
+
+def _weights(plan: Answer) -> Iterator[Fit]:
     """The tier of most bits that fits; the same with 8 bits of cache where none does by itself."""
-    usable = [one for one in lower(plan) if one.device and computes(one.device, one.precision, one.engine) != "no"]
-    for one in usable:
-        name = one.precision.name
-        for found in _fit("fit_weights", one, quality=weights_quality(name), told=_told(one), precision=name):
-            yield found
-            return
-    for one in usable if with_cache else ():
-        name, both = one.precision.name, _cache_lower(one)
-        if both is not None:
-            quality, cached = weights_quality(name), both.key_precision
-            for found in _fit("fit_weights_kv", both, quality=quality, told=_told(both), precision=name, cache=cached):
-                yield found
+    usable = _usable(plan)
+    both = [one for one in map(_cache_lower, usable) if one is not None]
+    sorts: tuple[tuple[Way, Sequence[Question]], ...] = (("fit_weights", usable), ("fit_weights_kv", both))
+    for slug, tried in sorts:
+        for one in tried:
+            found = [*_in_tier(slug, one)]
+            if found:
+                yield found[0]
                 return
 
 
-def _told(question: Question) -> tuple[str, ...]:
+def _in_tier(slug: Way, question: Question, told: tuple[str, ...] = (), **params: Param) -> Iterator[Fit]:
     name = question.precision.name
-    if question.engine == "llama.cpp":
-        told = flags(question.engine, "weights_gguf", name=name.upper())
-    else:
-        told = flags(question.engine, f"weights_{name}")
-    return told if question.key_precision == "auto" else (*told, *flags(question.engine, "kv_8bit"))
+    if question.key_precision != "auto":
+        params["cache"] = question.key_precision
+    told = (*_told(question), *told)
+    yield from _fit(slug, question, quality=weights_quality(name), told=told, precision=name, **params)
 
 
-def _requests(plan: Answer) -> Iterator[Fit]:
+def _weights_requests(plan: Answer) -> Iterator[Fit]:
+    """Where not even fewer requests fit: the tier of most bits with as many of them as it holds."""
+    for one in _usable(plan):
+        for fewer in _requests(one):
+            at_once = fewer.question.concurrency
+            yield from _in_tier("fit_weights_requests", fewer.question, fewer.flags, concurrency=at_once)
+            return
+
+
+def _told(question: Question) -> tuple[str, ...]:
+    name, engine = question.precision.name, question.engine
+    told = flags(engine, "weights_gguf" if engine == "llama.cpp" else f"weights_{name}", name=name.upper())
+    return told if question.key_precision == "auto" else (*told, *flags(engine, "kv_8bit"))
+
+
+def _requests(question: Question) -> Iterator[Fit]:
     """As many at once as it holds."""
-    question, memory = plan.question, plan.memory
-    holds = 0 if memory is None else int(memory.concurrency.mid) * question.parallel.data
-    if 1 <= holds < question.concurrency:
-        yield from _fit("fit_requests", replace(question, concurrency=holds), concurrency=holds)
+    copies = question.parallel.data
+    most = -(-question.concurrency // copies) - 1
+    held = _greatest(most, lambda each: answer(_sized(question, each * copies, question.context)).fits)
+    if held:
+        fewer = _sized(question, held * copies, question.context)
+        yield from _fit("fit_requests", fewer, told=_sized_flags(fewer), concurrency=held * copies)
 
 
-def _context(plan: Answer) -> Iterator[Fit]:
-    """The longest requests of which it holds the asked number, whole hundreds of tokens; the mean one must fit in."""
-    question = plan.question
-    least = int(question.lengths.input + question.lengths.output)
-    low, high = max(1, -(-least // _STEP)), question.context // _STEP
-    if high <= low or question.engine == "llama.cpp" or not answer(_shorter(question, low * _STEP)).fits:
-        return
+def _context(question: Question) -> Iterator[Fit]:
+    """The longest requests of which it holds the asked number, whole steps of tokens; the mean one must fit in."""
+    least = -(-int(question.lengths.input + question.lengths.output) // _STEP)
+    most = -(-question.context // _STEP) - 1
+    held = _greatest(most, lambda steps: answer(_sized(question, question.concurrency, steps * _STEP)).fits)
+    if held and held >= least:
+        shorter = _sized(question, question.concurrency, held * _STEP)
+        yield from _fit("fit_context", shorter, told=_sized_flags(shorter), context=held * _STEP)
+
+
+def _greatest(most: int, passes: Callable[[int], bool | None]) -> int:
+    """The greatest of 1..most that passes, where all smaller ones do; 0 where none does."""
+    low, high = 0, most + 1
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if answer(_shorter(question, middle * _STEP)).fits else (low, middle)
-    context = low * _STEP
-    told = flags(question.engine, "context", n=context)
-    yield from _fit("fit_context", _shorter(question, context), told=told, context=context)
+        low, high = (middle, high) if passes(middle) else (low, middle)
+    return low
+
+
+def _sized(question: Question, concurrency: int, context: int) -> Question:
+    """For so many requests of so many tokens, and the engine told of it: llama.cpp by -np and the -c of all slots."""
+    told = replace(question.settings, context=context)
+    if question.engine == "llama.cpp":
+        told = replace(told, slots=concurrency, context=concurrency * context)
+    return replace(question, concurrency=concurrency, context=context, settings=told)
+
+
+def _sized_flags(question: Question) -> tuple[str, ...]:
+    told = flags(question.engine, "context", n=question.settings.context)
+    return (*told, *flags(question.engine, "requests", n=question.concurrency))
 
 
 _STEP = 128
 
 
-def _shorter(question: Question, context: int) -> Question:
-    return replace(question, context=context, settings=replace(question.settings, context=context))
-
-
 def _paid(plan: Answer, most_devices: int, prices: Mapping[str, float]) -> Iterator[Fit]:
-    question = plan.question
-    own = question.parallel
-    more = smallest(question, most_devices // own.data)
-    if more.fits:
-        spread = more.question
-        told = (
-            *(flags(question.engine, "tensor", n=spread.parallel.tensor) if spread.parallel.tensor > 1 else ()),
-            *(flags(question.engine, "pipeline", n=spread.parallel.pipeline) if spread.parallel.pipeline > 1 else ()),
-        )
-        for found in _fit("fit_devices", spread, told=told, devices=spread.parallel.devices):
-            yield _priced(found, prices)
-    for found in _bigger(question, prices):
-        yield _priced(found, prices)
+    most = most_devices // plan.question.parallel.data
+    found = [*_more(plan.question, "fit_devices", most)]
+    fewest = found[0].devices if found else most_devices + 1
+    for one in _usable(plan):
+        less = [way for way in _more(one, "fit_weights_devices", most) if way.devices < fewest]
+        if less and less[0].devices > plan.question.parallel.devices:
+            name = one.precision.name
+            params = {**less[0].params, "precision": name}
+            told = (*_told(one), *less[0].flags)
+            found.append(replace(less[0], params=params, quality=weights_quality(name), flags=told))
+            break
+    for way in (*found, *_bigger(plan.question, prices)):
+        yield _priced(way, prices)
+
+
+def _more(question: Question, slug: Way, most: int) -> Iterator[Fit]:
+    """On the fewest devices that hold it."""
+    found = smallest(question, most)
+    spread = found.question.parallel
+    told = (
+        *(flags(question.engine, "tensor", n=spread.tensor) if spread.tensor > 1 else ()),
+        *(flags(question.engine, "pipeline", n=spread.pipeline) if spread.pipeline > 1 else ()),
+    )
+    if found.fits:
+        yield from _fit(slug, found.question, told=told, devices=spread.devices)
 
 
 def _priced(way: Fit, prices: Mapping[str, float]) -> Fit:

@@ -110,15 +110,14 @@ class Option(msgspec.Struct, frozen=True, kw_only=True):
 def figures(plan: Answer, price: float | None = None, row: Latency | None = None) -> Figures:
     """Of a plan, at the asked load or a row of its own."""
     question, memory = plan.question, plan.memory
-    if row is None and plan.fits is not None:
-        row = plan.at(question.concurrency)
+    row = row or row_at(plan, question.concurrency)
     devices = question.parallel.devices
     return Figures(
         fits=plan.fits,
         tpot_ms=None if row is None else row.tpot_s.times(1e3),
         ttft_ms=None if row is None else row.ttft_s.times(1e3),
         output_tokens_per_s=None if row is None else row.output_tokens_per_s,
-        full_tokens_per_s=None if plan.full is None else plan.full.output_tokens_per_s,
+        full_tokens_per_s=None if row is None or plan.full is None else plan.full.output_tokens_per_s,
         bound=None if row is None else row.bound,
         max_concurrency=None if memory is None else memory.concurrency.times(question.parallel.data),
         weights_bytes=plan.weights_bytes,
@@ -126,6 +125,11 @@ def figures(plan: Answer, price: float | None = None, row: Latency | None = None
         devices=devices,
         price_per_hour=None if price is None else price * devices,
     )
+
+
+def row_at(plan: Answer, load: int) -> Latency | None:
+    """The forecast of a load; None where there is none, or the engine would not start."""
+    return plan.at(load) if plan.memory is not None and plan.memory.starts else None
 
 
 def _free(memory: Memory) -> float:
@@ -173,8 +177,8 @@ def judged(
     """A change whose plan, and row at the asked load, are there already."""
     old = asked.plan
     before, after = figures(old, asked.price_per_device_hour), figures(plan, asked.price_per_device_hour, row)
-    load = row if row is not None else plan.at(plan.question.concurrency)
-    was, told_before = reached(old, old.at(old.question.concurrency), asked.objectives)
+    load = row or row_at(plan, plan.question.concurrency)
+    was, told_before = reached(old, row_at(old, old.question.concurrency), asked.objectives)
     now, told = reached(plan, load, asked.objectives)
     return Option(
         slug=slug,

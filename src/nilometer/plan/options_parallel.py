@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from .answer import Answer
 from .cost import replicas
 from .fitting import smallest
-from .option import Asked, Figures, Option, better, option
+from .option import Asked, Figures, Option, better, option, reached, row_at
 from .parallel import Parallel
 from .question import Question
 from .splits import GUIDE_USERS, kv_heads, machine_devices, machines, split
@@ -101,7 +101,7 @@ def _copies(asked: Asked) -> Option | None:
     question = asked.question
     own, each = question.parallel, question.parallel.tensor * question.parallel.pipeline
     wanted = _wanted(asked)
-    if wanted is None or wanted <= own.data or wanted * each > max(asked.most_devices, each):
+    if wanted is None or wanted <= own.data:
         return None
     changed = replace(question, parallel=replace(own, data=wanted))
     over = wanted * each > machine_devices(question.device)
@@ -112,16 +112,22 @@ def _copies(asked: Asked) -> Option | None:
         changed,
         params={"copies": wanted, "devices": wanted * each},
         flags=flags(question.engine, "data", n=wanted),
-        caution=lambda *_: ["same_token_time", *(["guide_users"] if over and _few_users(asked) else [])],
+        caution=lambda *_: _copies_caution(asked, wanted * each, several=over),
     )
 
 
-def _few_users(asked: Asked) -> bool:
-    return asked.users is None or asked.users < GUIDE_USERS
+def _copies_caution(asked: Asked, devices: int, *, several: bool) -> Sequence[str]:
+    found = ["same_token_time"]
+    if devices > asked.most_devices:
+        found.append("more_than_allowed")
+    if several and (asked.users is None or asked.users < GUIDE_USERS):
+        found.append("guide_users")
+    return found
 
 
 def _wanted(asked: Asked) -> int | None:
-    if not asked.plan.latency:
+    row = row_at(asked.plan, asked.question.concurrency)
+    if row is None:
         return None
     if asked.rate_per_s is not None or asked.users is not None:
         by_rate = asked.users is None
@@ -129,4 +135,7 @@ def _wanted(asked: Asked) -> int | None:
             asked.plan, asked.objectives, rate_per_s=asked.rate_per_s if by_rate else None, users=asked.users
         )
         return None if found is None else found.mid
-    return 2 * asked.question.parallel.data
+    enough, _ = reached(asked.plan, row, asked.objectives)
+    own = asked.question.parallel
+    needed = row.bound == "capacity" or not enough
+    return 2 * own.data if needed and 2 * own.devices <= asked.most_devices else None

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from .answer import Answer, answer
 from .drafters import NGRAM, Drafter, draft_model, head
 from .interval import Interval
-from .option import Asked, Option, judged
+from .option import Asked, Option, judged, row_at
 from .precision import precision_of
 from .question import Question, model_bytes, setup
 from .roofline import Latency
@@ -23,7 +23,7 @@ _ACCEPTANCE_EATEN = 0.85
 def speculate_options(asked: Asked) -> list[Option]:
     """One for each way to draft that the engine has a flag for; none where nothing is forecast at the asked load."""
     question = asked.question
-    if question.device is None or asked.plan.at(question.concurrency) is None:
+    if question.device is None or row_at(asked.plan, question.concurrency) is None:
         return []
     offered = FLAGS.get(question.engine, {})
     found = (_one(asked, drafter) for drafter in drafters(asked) if f"speculate_{drafter.method}" in offered)
@@ -71,7 +71,7 @@ def _one(asked: Asked, drafter: Drafter) -> Option | None:
 def speculated(asked: Asked, plan: Answer, drafter: Drafter) -> tuple[Speculation, Latency] | None:
     """(what a drafter brings at the asked load of a plan, that load with it); None where the plan has no such row."""
     question, device = plan.question, plan.question.device
-    row = plan.at(question.concurrency)
+    row = row_at(plan, question.concurrency)
     if row is None or device is None:
         return None
     own = asked.acceptance if drafter.method != "ngram" or asked.draft is None else None

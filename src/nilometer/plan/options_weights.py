@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from .answer import Answer, answer
 from .interval import Interval
-from .option import Asked, Figures, Option, figures, option
+from .option import Asked, Figures, Option, figures, option, row_at
 from .parameters import parameters
 from .precision import PRECISIONS
 from .quality import Quality, cache_quality, weights_quality
@@ -71,8 +71,9 @@ def lower(plan: Answer) -> tuple[Question, ...]:
 
 def _tier(now: Answer, then: Answer) -> Tier:
     question = then.question
-    single, was = then.at(1), now.at(1)
-    load, load_was = then.at(question.concurrency), now.at(question.concurrency)
+    single, was = row_at(then, 1), row_at(now, 1)
+    load, load_was = row_at(then, question.concurrency), row_at(now, question.concurrency)
+    full, full_was = (figures(each).full_tokens_per_s for each in (then, now))
     return Tier(
         precision=question.precision.name,
         current=then is now,
@@ -83,12 +84,10 @@ def _tier(now: Answer, then: Answer) -> Tier:
         max_concurrency=figures(then).max_concurrency,
         alone_tpot_ms=None if single is None else single.tpot_s.times(1e3),
         tpot_ms=None if load is None else load.tpot_s.times(1e3),
-        full_tokens_per_s=None if then.full is None else then.full.output_tokens_per_s,
+        full_tokens_per_s=full,
         alone_speedup=None if single is None or was is None else was.tpot_s.mid / single.tpot_s.mid,
         load_speedup=None if load is None or load_was is None else load_was.tpot_s.mid / load.tpot_s.mid,
-        full_speedup=None
-        if then.full is None or now.full is None
-        else then.full.output_tokens_per_s.mid / now.full.output_tokens_per_s.mid,
+        full_speedup=None if full is None or full_was is None else full.mid / full_was.mid,
         quality=weights_quality(question.precision.name),
     )
 
@@ -108,9 +107,7 @@ def weights_options(asked: Asked) -> list[Option]:
 
 def _weights(asked: Asked, question: Question, how: Computes) -> Option:
     name, engine = question.precision.name, question.engine
-    told = (
-        flags(engine, "weights_gguf", name=name.upper()) if engine == "llama.cpp" else flags(engine, f"weights_{name}")
-    )
+    slug = "weights_gguf" if engine == "llama.cpp" else f"weights_{name}"
 
     def caution(before: Figures, after: Figures, _plan: Answer) -> Sequence[str]:
         found = []
@@ -124,12 +121,12 @@ def _weights(asked: Asked, question: Question, how: Computes) -> Option:
 
     return option(
         asked,
-        f"weights_{name}",
+        slug,
         "precision",
         question,
         params={"precision": name, "computes": how},
         quality=weights_quality(name),
-        flags=told,
+        flags=flags(engine, slug, name=name.upper()),
         caution=caution,
     )
 
@@ -179,7 +176,7 @@ def cache_matters(plan: Answer) -> bool:
     question, memory = plan.question, plan.memory
     if plan.kv_bytes_per_token == 0:
         return False
-    row = plan.at(question.concurrency)
+    row = row_at(plan, question.concurrency)
     short = memory is not None and memory.concurrency.mid < memory.asked
     if not plan.fits or short or question.context >= _LONG_CONTEXT or row is None:
         return True

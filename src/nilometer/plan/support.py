@@ -70,6 +70,7 @@ FLAGS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "pipeline": ("--pipeline-parallel-size {n}",),
         "data": ("--data-parallel-size {n}",),
         "context": ("--max-model-len {n}",),
+        "requests": ("--max-num-seqs {n}",),
     },
     "sglang": {
         "weights_fp8": ("--quantization fp8",),
@@ -94,6 +95,7 @@ FLAGS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "pipeline": ("--pp-size {n}",),
         "data": ("--dp-size {n}",),
         "context": ("--context-length {n}",),
+        "requests": ("--max-running-requests {n}",),
     },
     "tgi": {
         "weights_fp8": ("--quantize fp8",),
@@ -102,6 +104,7 @@ FLAGS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "speculate_ngram": ("--speculate {k}",),
         "tensor": ("--num-shard {n}",),
         "context": ("--max-total-tokens {n}",),
+        "requests": ("--max-concurrent-requests {n}",),
     },
     "tensorrt-llm": {
         "kv_8bit": ("kv_cache_config.dtype: fp8",),
@@ -119,6 +122,7 @@ FLAGS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "tensor": ("--tp_size {n}",),
         "pipeline": ("--pp_size {n}",),
         "context": ("--max_seq_len {n}",),
+        "requests": ("--max_batch_size {n}",),
     },
     "llama.cpp": {
         "weights_gguf": ("llama-quantize MODEL.gguf {name}.gguf {name}",),
@@ -128,6 +132,7 @@ FLAGS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "speculate_draft": ("--spec-type draft-simple", "-md {model}", "--spec-draft-n-max {k}"),
         "pipeline": ("-sm layer", "-ngl all"),
         "context": ("-c {n}",),
+        "requests": ("-np {n}",),
     },
 }
 """Engine -> what is changed -> its flags. Nothing = no flag: quantised weights are read as their files say, copies are
