@@ -144,7 +144,7 @@ def reached(plan: Answer, row: Latency | None, objectives: Sequence[Objective]) 
     return bool(plan.fits) and all(one.met in {"yes", "likely"} for one in told), told
 
 
-def option(
+def advised(
     asked: Asked,
     slug: str,
     kind: Kind,

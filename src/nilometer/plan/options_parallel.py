@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from .answer import Answer
 from .cost import replicas
 from .fitting import smallest
-from .option import Asked, Figures, Option, better, option, reached, row_at
+from .option import Asked, Figures, Option, advised, better, reached, row_at
 from .parallel import Parallel
 from .question import Question
 from .splits import GUIDE_USERS, kv_heads, machine_devices, machines, split
@@ -50,7 +50,7 @@ def _split(asked: Asked, parallel: Parallel) -> Option:
         told += flags(question.engine, "tensor", n=parallel.tensor)
     if parallel.pipeline > 1:
         told += flags(question.engine, "pipeline", n=parallel.pipeline)
-    return option(
+    return advised(
         asked,
         slug,
         "parallel",
@@ -105,7 +105,7 @@ def _copies(asked: Asked) -> Option | None:
         return None
     changed = replace(question, parallel=replace(own, data=wanted))
     over = wanted * each > machine_devices(question.device)
-    return option(
+    return advised(
         asked,
         "data_parallel",
         "parallel",

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from .answer import Answer, answer
 from .interval import Interval
-from .option import Asked, Figures, Option, figures, option, row_at
+from .option import Asked, Figures, Option, advised, figures, row_at
 from .parameters import parameters
 from .precision import PRECISIONS
 from .quality import Quality, cache_quality, weights_quality
@@ -119,7 +119,7 @@ def _weights(asked: Asked, question: Question, how: Computes) -> Option:
             found.append("compute_bound")
         return [*found, *_outside(question)]
 
-    return option(
+    return advised(
         asked,
         slug,
         "precision",
@@ -155,7 +155,7 @@ def cache_options(asked: Asked) -> list[Option]:
         return []
     changed = replace(question, key_precision=name, value_precision=None)
     return [
-        option(
+        advised(
             asked,
             "kv_8bit",
             "kv",
