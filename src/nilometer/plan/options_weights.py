@@ -19,6 +19,8 @@ from .support import CACHE_TIER, Computes, computes, flags, tiers
 
 _SMALLER = 0.97
 """A tier is one only where it takes less than this share of what the weights take now."""
+_FEWER_BITS = 0.4
+"""And where it has so many bits fewer: what was published in 4 bits is not to be quantised to 4 bits again."""
 _LONG_CONTEXT = 32_768
 _CACHE_SHARE = 0.2
 """Of a decode step, from which its reading of the cache is worth halving."""
@@ -63,10 +65,16 @@ def lower(plan: Answer) -> tuple[Question, ...]:
     changed = (
         replace(question, precision=PRECISIONS[name], file_bytes=None)
         for name in tiers(question.engine)
-        if name != question.precision.name
+        if PRECISIONS[name].linear_bits < _bits(question) - _FEWER_BITS
     )
     alone = ((asked, answer(replace(asked, device=None)).weights_bytes) for asked in changed)
     return tuple(asked for asked, held in alone if held < _SMALLER * plan.weights_bytes)
+
+
+def _bits(question: Question) -> float:
+    """Of most of the weights as they are."""
+    own = question.precision
+    return own.linear_bits if own.expert_bits is None else own.expert_bits
 
 
 def _tier(now: Answer, then: Answer) -> Tier:
