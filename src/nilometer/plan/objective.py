@@ -5,7 +5,7 @@ The forecast is of the mean request. An objective on a percentile is held by it 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import hypot
 from typing import Literal
 
@@ -33,6 +33,26 @@ class Objective(msgspec.Struct, frozen=True, kw_only=True):
     stat: str | None = None
     at_most: bool
     limit: float
+
+
+METRICS: Mapping[str, Metric] = {
+    "ttft": "ttft_ms",
+    "ttft_from_sent": "ttft_ms",
+    "tpot": "tpot_ms",
+    "e2e": "e2e_ms",
+    "e2e_from_sent": "e2e_ms",
+    "output_tokens_per_s": "output_tokens_per_s",
+    "requests_per_s": "requests_per_s",
+}
+"""A measured figure's name -> what a plan foretells of it; others it does not."""
+
+
+def objective_of(metric: str, stat: str | None, comparison: str, limit: float) -> Objective | None:
+    """Of a bound on a measured figure, its limit in ms or per second; None where a plan does not foretell it."""
+    known = METRICS.get(metric)
+    if known is None:
+        return None
+    return Objective(metric=known, stat=stat, at_most=comparison in {"<=", "<"}, limit=limit)
 
 
 class Held(msgspec.Struct, frozen=True, kw_only=True):

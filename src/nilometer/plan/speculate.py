@@ -106,9 +106,10 @@ def check_step(setup: Setup, drafted: int, batch: float, context: float) -> Step
     """The step that checks `drafted` tokens of each sequence and makes one of its own.
 
     Weights (of a mixture: the experts that any of the (k + 1) B tokens chose) and operations are those of as many
-    sequences; the cache is read once, and what the host does for a sequence it does once.
+    sequences; the cache is read once, and what the host does for a sequence it does once. With pipeline stages the
+    tokens of a sequence stay together, however few sequences there are.
     """
-    wide = decode_step(setup, (drafted + 1) * batch, context)
+    wide = decode_step(setup, (drafted + 1) * max(batch, float(setup.parallel.pipeline)), context)
     plain = decode_step(setup, batch, context)
     return replace(wide, cache_s=plain.cache_s, overhead_s=plain.overhead_s, host_s=plain.host_s)
 

@@ -3,13 +3,13 @@ from __future__ import annotations
 from functools import cache
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from nilometer.plan.answer import Answer, answer
 from nilometer.plan.interval import Interval
-from nilometer.plan.objective import Metric, Objective, greatest_load, held, keeps, notes, value
+from nilometer.plan.objective import Metric, Objective, greatest_load, held, keeps, notes, objective_of, value
 from nilometer.plan.parallel import Parallel
 from nilometer.plan.question import setup
 from nilometer.plan.roofline import Latency, latency
@@ -113,6 +113,7 @@ def test_without_a_forecast_there_is_nothing_to_find() -> None:
     assert greatest_load(answer(replace(CHAT, device=None)), [TPOT]) is None
 
 
+@settings(deadline=None)
 @given(limits=st.tuples(st.floats(1, 500), st.floats(1, 500)), metric=st.sampled_from(["tpot_ms", "ttft_ms", "e2e_ms"]))
 def test_a_looser_limit_never_lets_fewer_through(limits: tuple[float, float], metric: Metric) -> None:
     scale = 100.0 if metric == "e2e_ms" else 1.0
@@ -123,6 +124,12 @@ def test_a_looser_limit_never_lets_fewer_through(limits: tuple[float, float], me
         loads.append([found.low or 0, found.mid or 0, found.high or 0])
         assert loads[-1] == sorted(loads[-1])
     assert all(one <= other for one, other in zip(*loads, strict=True))
+
+
+def test_a_bound_of_a_measurement_becomes_an_objective_where_a_plan_foretells_it() -> None:
+    assert objective_of("tpot", "p95", "<=", 30.0) == replace(TPOT, stat="p95")
+    assert objective_of("output_tokens_per_s", None, ">=", 1000.0) == RATE
+    assert objective_of("error_rate", None, "<=", 0.01) is None
 
 
 def test_the_limit_itself_keeps_it() -> None:

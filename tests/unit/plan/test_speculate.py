@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -92,6 +92,11 @@ def test_a_checking_step_by_hand() -> None:
     assert (step.weights_s, step.overhead_s) == (plain.weights_s, plain.overhead_s)
 
 
+def test_the_tokens_of_one_sequence_stay_together_in_a_pipeline() -> None:
+    staged = replace(SETUP, parallel=Parallel(pipeline=4))
+    assert check_step(staged, 3, 1, 64).compute_s == pytest.approx(4 * decode_step(staged, 1, 64).compute_s)
+
+
 def test_a_mixture_reads_more_experts_to_check_more_tokens() -> None:
     setup = replace(SETUP, shape=DEEPSEEK_V2_LITE)
     assert one_round(setup, NGRAM, 4, 1, 1024).checking > 2
@@ -129,6 +134,7 @@ def test_a_batch_eats_the_gain(drafter: Drafter) -> None:
     assert gains[-1] < 0.8 * gains[0]
 
 
+@settings(deadline=None)
 @given(batch=st.sampled_from([1, 8, 64, 256]), drafted=st.integers(1, 8), cost=st.floats(0, 0.9))
 def test_at_the_break_even_nothing_is_gained(batch: int, drafted: int, cost: float) -> None:
     made = one_round(SETUP, replace(NGRAM, share=cost), drafted, batch, 1024)
@@ -138,6 +144,7 @@ def test_at_the_break_even_nothing_is_gained(batch: int, drafted: int, cost: flo
         assert made.speedup(made.break_even) == pytest.approx(1, abs=1e-6)
 
 
+@settings(deadline=None)
 @given(one=ACCEPTANCE, other=ACCEPTANCE, drafted=st.integers(1, 16), batch=st.sampled_from([1, 32, 200]))
 def test_more_acceptance_never_slows_and_a_batch_never_beats_free_checking(
     one: float, other: float, drafted: int, batch: int
