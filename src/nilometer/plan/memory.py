@@ -107,9 +107,12 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def short_bytes(self) -> float:
-        """What is missing on one device for the asked, blocks counted whole; 0 where it fits."""
+        """What is missing on one device for the asked, blocks counted whole; 0 where it fits, or only slots lack."""
         if self.fits:
             return 0.0
+        if self.slots is not None:
+            wanted = self.need_bytes * max(1.0, self.asked / self.slots.slots)
+            return max(0.0, wanted - self.kv_bytes.mid) + self.stages[0].missing_bytes
         blocks = self.asked / self.concurrency.mid * self.kv_bytes.mid if self.concurrency.mid else 0.0
         missing = max(stage.missing_bytes for stage in self.stages)
         return max(self.need_bytes, blocks) - self.kv_bytes.mid + missing

@@ -43,7 +43,7 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     bound: Wall | None
     max_concurrency: Interval | None
     """Requests of the asked length that memory holds at once."""
-    weights_bytes: float
+    weights_bytes: float | None
     """Of one copy."""
     free_bytes: float | None
     """What the asked requests leave of the KV pool of one device; below 0: what is missing."""

@@ -33,8 +33,9 @@ def options(
 ) -> tuple[Option, ...]:
     """What could be changed, ranked: by the guide's order of kinds, within one by what it does for the objectives.
 
-    Empty without a device. `acceptance`: the chance that a drafted token is kept after kept ones, of the named
-    `draft`, else of any way to draft. SpecErrors of `answer`, and `precision_unknown` for the draft's.
+    Empty without a device, and for a shape of which only the cache is known. `acceptance`: the chance that a drafted
+    token is kept after kept ones, of the named `draft`, else of any way to draft. SpecErrors of `answer`, and
+    `precision_unknown` for the draft's.
     """
     asked = Asked(
         plan=plan,
@@ -48,7 +49,7 @@ def options(
         draft=draft,
         draft_precision=draft_precision,
     )
-    if plan.question.device is None:
+    if plan.question.device is None or plan.weights_bytes is None:
         return ()
     made = [
         *weights_options(asked),

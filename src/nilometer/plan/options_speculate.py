@@ -61,7 +61,7 @@ def _one(asked: Asked, drafter: Drafter) -> Option | None:
     )
     after = replace(
         one.after,
-        weights_bytes=asked.plan.weights_bytes + drafter.weights_bytes,
+        weights_bytes=model_bytes(asked.question) + drafter.weights_bytes,
         max_concurrency=_shared(one.after.max_concurrency, plan, drafter),
         full_tokens_per_s=None,
     )

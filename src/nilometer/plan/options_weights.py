@@ -13,7 +13,7 @@ from .option import Asked, Figures, Option, advised, figures, row_at
 from .parameters import parameters
 from .precision import PRECISIONS
 from .quality import Quality, cache_quality, weights_quality
-from .question import Question
+from .question import Question, model_bytes
 from .shape import Experts
 from .support import CACHE_TIER, Computes, computes, flags, tiers
 
@@ -53,7 +53,12 @@ class Tier(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def precision_table(plan: Answer) -> tuple[Tier, ...]:
-    """The asked precision, and each tier of the engine with fewer bytes, in that order."""
+    """The asked precision, and each tier of the engine with fewer bytes, in that order.
+
+    Empty for a shape of which only the cache is known.
+    """
+    if plan.weights_bytes is None:
+        return ()
     rows = [_tier(plan, plan)]
     rows += [_tier(plan, answer(asked)) for asked in lower(plan)]
     return tuple(rows)
@@ -67,8 +72,8 @@ def lower(plan: Answer) -> tuple[Question, ...]:
         for name in tiers(question.engine)
         if PRECISIONS[name].linear_bits < _bits(question) - _FEWER_BITS
     )
-    alone = ((asked, answer(replace(asked, device=None)).weights_bytes) for asked in changed)
-    return tuple(asked for asked, held in alone if held < _SMALLER * plan.weights_bytes)
+    now = plan.weights_bytes or 0.0
+    return tuple(asked for asked in changed if now and model_bytes(asked) < _SMALLER * now)
 
 
 def _bits(question: Question) -> float:
@@ -86,8 +91,8 @@ def _tier(now: Answer, then: Answer) -> Tier:
         precision=question.precision.name,
         current=then is now,
         computes=None if question.device is None else computes(question.device, question.precision, question.engine),
-        weights_bytes=then.weights_bytes,
-        weights_share=then.weights_bytes / now.weights_bytes,
+        weights_bytes=model_bytes(question),
+        weights_share=model_bytes(question) / model_bytes(now.question),
         fits=then.fits,
         max_concurrency=figures(then).max_concurrency,
         alone_tpot_ms=None if single is None else single.tpot_s.times(1e3),

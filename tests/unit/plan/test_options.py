@@ -7,12 +7,15 @@ from msgspec.structs import replace
 
 from nilometer.plan.answer import answer
 from nilometer.plan.devices import device
+from nilometer.plan.fitting import ways_to_fit
 from nilometer.plan.objective import Objective
 from nilometer.plan.option import Figures, figures
 from nilometer.plan.options import ORDER, first_move, options
+from nilometer.plan.options_weights import precision_table
 from nilometer.plan.parallel import Parallel
 from nilometer.plan.precision import precision_of
 from nilometer.plan.question import Question
+from nilometer.plan.shape import Attention, Block, Shape
 
 from .questions import CHAT, LLAMA_1B, LLAMA_70B
 
@@ -88,8 +91,23 @@ def test_nothing_better_is_no_move() -> None:
     assert options(answer(replace(CHAT, device=None))) == ()
 
 
+def test_a_shape_of_which_only_the_cache_is_known_is_told_no_more_than_what_fits() -> None:
+    block = Block(mixer=Attention(heads=32, kv_heads=8, head_dim=128), feed_forward=None, norms=0)
+    raw = Shape(name="raw", hidden=0, vocab=0, kinds=(block,), order=(0,) * 32, tied=True)
+    asked = replace(CHAT, shape=raw, concurrency=100)
+    plan = answer(asked)
+    assert options(plan) == ()
+    assert precision_table(plan) == ()
+    found = ways_to_fit(plan, most=10)
+    assert found is not None
+    assert all(
+        way.plan.fits and way.slug in {"fit_kv", "fit_requests", "fit_context", "fit_devices", "fit_device"}
+        for way in found.ways
+    )
+
+
 def _known(made: Figures) -> bool:
-    return made.weights_bytes > 0 and made.devices >= 1
+    return (made.weights_bytes or 0) > 0 and made.devices >= 1
 
 
 @settings(max_examples=20, deadline=None)

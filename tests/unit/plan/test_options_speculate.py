@@ -67,6 +67,8 @@ def test_the_users_acceptance_is_of_the_draft_that_was_named() -> None:
 def test_a_small_model_takes_memory_of_its_own() -> None:
     """1.5e9 weights in 16 bits, 32 KiB a token beside 128."""
     made = _found(CHAT, draft=LLAMA_1B)["speculate_draft"]
+    assert made.before.weights_bytes is not None
+    assert made.after.weights_bytes is not None
     assert made.after.weights_bytes - made.before.weights_bytes == pytest.approx(3.0e9, rel=0.01)
     assert made.before.max_concurrency is not None
     assert made.after.max_concurrency is not None
