@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from nilometer.core.errors import Param
 from nilometer.plan.advice import Advice
 from nilometer.plan.cost import Cost, DeviceRow, Replicas
 from nilometer.plan.fitting import Fit, Shortfall
@@ -16,6 +15,7 @@ from nilometer.plan.quality import Quality
 from nilometer.text import units
 from nilometer.text.i18n import Catalogue
 
+from . import advice_words
 from .document import Block, Cell, Column, Fact, Facts, Heading, Table, Text
 
 
@@ -59,7 +59,7 @@ def details(advice: Advice, words: Catalogue) -> Iterator[Block]:
     if advice.options:
         yield Heading(text=words.say("screen.advice.moves"))
         for option in advice.options:
-            yield Heading(text=_name(option, words), level=3)
+            yield Heading(text=advice_words.what(option, words), level=3)
             yield Facts(rows=list(_told(option, words)))
 
 
@@ -153,27 +153,14 @@ def _cost(told: Cost, currency: str, words: Catalogue) -> str:
     return words.say("screen.advice.cost_is", total=whole.mid, currency=currency, **ends)
 
 
-def _name(option: Option, words: Catalogue) -> str:
-    return words.say(f"screen.advice.option.{option.slug}.what", **_shown(option.params))
-
-
-def _shown(params: object) -> dict[str, Param]:
-    """Precisions as people write them."""
-    given: dict[str, Param] = dict(params)  # type: ignore[call-overload]
-    return {
-        key: value.upper() if key in {"precision", "cache"} and isinstance(value, str) else value
-        for key, value in given.items()
-    }
-
-
 def _move(option: Option, words: Catalogue) -> str:
     """In one sentence: what, what it buys, its risk, whether it is needed."""
-    parts = [_name(option, words), *_gains(option, words)]
+    parts = [advice_words.what(option, words), *_gains(option, words)]
     if option.quality is not None:
-        parts.append(words.say(f"screen.advice.risk.{option.quality.risk}"))
+        parts.append(advice_words.risk(option.quality.risk, words))
     if option.extra_devices:
         parts.append(words.say("screen.advice.more_devices", n=option.after.devices))
-    parts.append(words.say(f"screen.advice.effect.{option.effect}"))
+    parts.append(advice_words.effect(option.effect, words))
     return words.say("screen.advice.then").join(parts)
 
 
@@ -193,7 +180,7 @@ def _gains(option: Option, words: Catalogue) -> Iterator[str]:
 
 def _told(option: Option, words: Catalogue) -> Iterator[Fact]:
     said = words.say("screen.advice.then")
-    gains = [*_gains(option, words), words.say(f"screen.advice.effect.{option.effect}")]
+    gains = [*_gains(option, words), advice_words.effect(option.effect, words)]
     yield Fact(words.say("screen.advice.buys"), said.join(gains))
     costs = []
     if option.quality is not None:
@@ -204,24 +191,17 @@ def _told(option: Option, words: Catalogue) -> Iterator[Fact]:
         yield Fact(words.say("screen.advice.costs"), said.join(costs))
     if option.speculation is not None:
         yield Fact(words.say("screen.advice.acceptance"), _speculation(option, words))
-    yield Fact(words.say("screen.advice.wrong"), words.say(f"screen.advice.option.{option.slug}.wrong"))
-    if option.caution:
-        told = [words.say(f"screen.advice.caution.{slug}") for slug in option.caution]
+    yield Fact(words.say("screen.advice.wrong"), advice_words.wrong(option, words))
+    if told := advice_words.cautions(option, words):
         yield Fact(words.say("screen.advice.mind"), said.join(told))
     if option.flags:
         yield Fact(words.say("screen.advice.flags"), "  ".join(option.flags))
 
 
 def _quality(quality: Quality, words: Catalogue) -> str:
-    risk = words.say(f"screen.advice.risk.{quality.risk}")
-    if quality.measure is None or quality.loss_low is None or quality.loss_high is None:
+    risk, loss = advice_words.risk(quality.risk, words), advice_words.loss(quality, words)
+    if loss is None:
         return risk
-    loss = words.say(
-        f"screen.advice.measure.{quality.measure}",
-        low=units.plain(quality.loss_low),
-        high=units.plain(quality.loss_high),
-        on=quality.on,
-    )
     return words.say("screen.advice.with_source", what=risk, loss=loss, source=quality.source)
 
 
@@ -239,14 +219,14 @@ def _speculation(option: Option, words: Catalogue) -> str:
         most=told.gain.high,
         break_even=told.break_even,
         cost=float(option.params.get("cost") or 0.0),
-        guide=words.say(f"screen.advice.guide.{told.guide}"),
+        guide=advice_words.guide(told.guide, words),
     )
 
 
 def _way(way: Fit, words: Catalogue) -> str:
-    parts = [words.say(f"screen.advice.fit.{way.slug}", **_shown(way.params))]
+    parts = [advice_words.fit(way, words)]
     if way.quality is not None:
-        parts.append(words.say(f"screen.advice.risk.{way.quality.risk}"))
+        parts.append(advice_words.risk(way.quality.risk, words))
     if way.price_per_hour is not None:
         parts.append(words.say("screen.advice.an_hour", price=way.price_per_hour))
     parts += way.flags
