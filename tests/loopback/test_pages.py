@@ -25,7 +25,7 @@ from tests.loopback import speaking
 from tests.loopback.replay import Replay
 from tests.loopback.speaking import Speak, speaker
 from tests.structure.test_pages import commands_in
-from tests.unit.sources.models.ggufs import ATTENTION, DENSE
+from tests.unit.sources.models.ggufs import ATTENTION, DENSE, HEADS
 from tests.unit.sources.models.ggufs import write as write_gguf
 
 from nilometer.cli.root import nilo
@@ -125,7 +125,7 @@ def plannable(folder: Path) -> None:
     config |= {"num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 128256, "tie_word_embeddings": False}
     config |= {"architectures": ["LlamaForCausalLM"], "max_position_embeddings": 131072, "torch_dtype": "bfloat16"}
     (folder / "config.json").write_text(json.dumps(config))
-    write_gguf(folder / "model.gguf", [ATTENTION | DENSE] * 2)
+    write_gguf(folder / "model.gguf", [ATTENTION | DENSE] * 2, facts={**HEADS, "context_length": 8192})
 
 
 def made(folder: Path) -> None:
