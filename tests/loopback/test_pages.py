@@ -54,7 +54,7 @@ SHORT = {
 """What makes a command short; a later option counts."""
 UNPROBED = ("--no-probe", "--model", "m")
 SMALL = ("--input-tokens", "40", "--output-tokens", "4")
-ENDS = {"measure": {0, 1, 4}, "sweep": {0, 1, 4, 5}, "workload": {0, 4}, "runs": {0}, "plan": {0}}
+ENDS = {"measure": {0, 1, 4}, "sweep": {0, 1, 4, 5}, "workload": {0, 4}, "runs": {0}, "plan": {0, 1}}
 """Few requests are neither steady nor representative, and the servers are not held to an SLO."""
 
 
@@ -341,6 +341,13 @@ PAGES = {
             "--workload": lambda plan: plan["requests"]["lengths_from"] == "workload",
             "lognormal": lambda plan: plan["kv"]["fits_of_these_lengths"] > 5 * plan["kv"]["max_concurrency"],
             "--calibrate": calibrated,
+        },
+    ),
+    "how-to/choose-by-a-plan": Page(
+        fast_mock,
+        checks={
+            "llama-3.1-70b": lambda plan: plan["fits"] is False,
+            "--slo": lambda plan: plan["fits"] and plan["options"],
         },
     ),
     "explanation/where-the-memory-goes": Page(
