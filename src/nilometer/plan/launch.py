@@ -119,11 +119,6 @@ def gathered(
     )
 
 
-def merged(base: Sequence[Written], over: Sequence[Written]) -> Sequence[Written]:
-    """A file's settings under those of the command that names it."""
-    return [*base, *over]
-
-
 def _shown(pair: Written) -> str | None:
     if pair.value is None:
         return None
@@ -260,7 +255,7 @@ def _launch(engine: str, found: Mapping[str, Value], version: str | None) -> Lau
         parallel=_parallel(found),
         weights=_weights(engine, found, model),
         key_precision=key or "auto",
-        value_precision=key if engine == "ollama" else value,
+        value_precision=_value_precision(engine, key, value),
         threads=_count(found, "threads"),
         continuous=found.get("continuous") is not False,
         kv_tokens=_kv_tokens(found),
@@ -268,6 +263,11 @@ def _launch(engine: str, found: Mapping[str, Value], version: str | None) -> Lau
         told=frozenset(found),
         uncounted=tuple(_text(found, f) or f for f, known in _precisions(key_known, value_known) if not known),
     )
+
+
+def _value_precision(engine: str, key: str | None, value: str | None) -> str | None:
+    """llama.cpp sets keys and values apart; elsewhere one word is for both."""
+    return value or "auto" if engine == "llama.cpp" and (key or value) else key and value
 
 
 def _precisions(key: bool, value: bool) -> Iterable[tuple[str, bool]]:
