@@ -1,4 +1,4 @@
-"""What an audit looks at: an engine as it was started, what it is to serve, and its memory before and after a change."""
+"""What an audit looks at: an engine as it was started, what it is to serve, its memory before and after a change."""
 
 from __future__ import annotations
 
@@ -212,6 +212,12 @@ def difference(before: Interval, after: Interval, unit: str = "bytes") -> Gain:
     """How much more there is after, end against end: what is uncertain in one plan is so in the other."""
     ends = [getattr(after, end) - getattr(before, end) for end in ("low", "mid", "high")]
     return {"low": min(ends), "mid": ends[1], "high": max(ends), "unit": unit}
+
+
+def middle(one: Gain) -> float:
+    """Its middle figure; 0 where there is none."""
+    mid = one["mid"]
+    return float(mid) if isinstance(mid, float | int) else 0.0
 
 
 def finding(

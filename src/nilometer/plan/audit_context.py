@@ -1,9 +1,10 @@
-"""Traps of the greatest length: far over what is asked, too short for it, over the model's own, or too long to start."""
+"""Traps of the greatest length: far over what is asked, too short for it, over the model's own, too long to start."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from nilometer.core.errors import Param
 from nilometer.core.finding import Evidence, Finding, Remedy
 
 from .audit_case import (
@@ -16,6 +17,7 @@ from .audit_case import (
     finding,
     flags,
     gain,
+    middle,
     room_for,
     settings_of,
 )
@@ -86,10 +88,10 @@ def _paged(case: Case, plan: Memory, longest: int) -> Iterator[Finding]:
         figure("audit_kv", plan.kv_bytes.mid, "bytes"),
         figure("audit_kv_after", after.kv_bytes.mid, "bytes"),
     ]
-    told = {"context": plan.context, "longest": longest, "flags": " ".join(words)}
-    if _mid(more) > WORTH * plan.kv_bytes.mid:
+    told: dict[str, Param] = {"context": plan.context, "longest": longest, "flags": " ".join(words)}
+    if middle(more) > WORTH * plan.kv_bytes.mid:
         remedy = Remedy(slug="audit_context_costs", flags=words, gain=more)
-        told["bytes"] = _mid(more)
+        told["bytes"] = middle(more)
         yield finding("audit_context_costs", "medium", told, evidence=evidence, remedies=[remedy])
     elif "context" in case.launch.told:
         told["share"] = plan.longest_bytes / plan.kv_bytes.mid
@@ -162,7 +164,9 @@ def _more_ranks(case: Case) -> tuple[list[str], Gain | None]:
     for tensor in (2 * split.tensor << step for step in range(4)):
         made = case.plan(parallel=type(split)(tensor=tensor, pipeline=split.pipeline, data=split.data))
         if made is not None and made.starts and flags(case.engine, tensor=tensor):
-            return flags(case.engine, tensor=tensor), difference(case.before.kv_bytes, made.kv_bytes) if case.before else None
+            return flags(case.engine, tensor=tensor), difference(
+                case.before.kv_bytes, made.kv_bytes
+            ) if case.before else None
     return [], None
 
 
@@ -224,7 +228,10 @@ def _longer(case: Case, each: int, slots: int) -> tuple[list[list[str]], list[Ev
         unit = "bytes"
         before_bytes = plan.need_bytes if case.contiguous else plan.longest_bytes
         after_bytes = after.need_bytes if case.contiguous else after.longest_bytes
-        cost = [figure("audit_longest_bytes", before_bytes, unit), figure("audit_longest_bytes_after", after_bytes, unit)]
+        cost = [
+            figure("audit_longest_bytes", before_bytes, unit),
+            figure("audit_longest_bytes_after", after_bytes, unit),
+        ]
     if plan is not None and plan.slots is not None and slots > 1 and (fewer := plan.slots.cells // each):
         ways.append(flags(case.engine, max_seqs=fewer, context=_total(case, each, fewer)))
     return ways, cost
@@ -275,11 +282,6 @@ def _told_each(case: Case) -> int | None:
 
 def _stretched(case: Case) -> bool:
     return any(mark in name for name in case.launch.uncounted for mark in _SCALING)
-
-
-def _mid(one: Gain) -> float:
-    mid = one["mid"]
-    return mid if isinstance(mid, float | int) else 0.0
 
 
 def _place(case: Case) -> str:

@@ -12,13 +12,13 @@ from .audit_case import (
     COMMAND,
     WORKLOAD,
     Case,
-    Gain,
     difference,
     figure,
     figure_of,
     finding,
     flags,
     gain,
+    middle,
     settings_of,
 )
 from .memory import Memory
@@ -56,7 +56,9 @@ def heads(case: Case) -> Iterator[Finding]:
         {"tensor": tensor, "heads": bad, "fits": ", ".join(map(str, ways))},
         evidence=[figure("audit_tensor", tensor, None, COMMAND), figure("audit_heads", bad, None, "model")],
         remedies=[
-            Remedy(slug="audit_tensor_heads", flags=flags(case.engine, tensor=ranks), gain=gain("ranks", ranks - tensor))
+            Remedy(
+                slug="audit_tensor_heads", flags=flags(case.engine, tensor=ranks), gain=gain("ranks", ranks - tensor)
+            )
             for ranks in ways
         ],
     )
@@ -75,7 +77,7 @@ def share_low(case: Case) -> Iterator[Finding]:
     yield finding(
         "audit_share_low",
         "medium",
-        {"share": told, "usual": usual, "bytes": _mid(more), "flags": " ".join(words)},
+        {"share": told, "usual": usual, "bytes": middle(more), "flags": " ".join(words)},
         evidence=[
             figure("audit_share", told, "share", COMMAND),
             figure_of("audit_kv", plan.kv_bytes, "bytes"),
@@ -188,7 +190,9 @@ def queueing(case: Case) -> Iterator[Finding]:
         "medium",
         {"limit": limit, "load": load, "held": more, "flags": " ".join(words)},
         evidence=[
-            figure("audit_limit", limit, "requests", COMMAND if {"max_seqs", "slots"} & case.launch.told else "default"),
+            figure(
+                "audit_limit", limit, "requests", COMMAND if {"max_seqs", "slots"} & case.launch.told else "default"
+            ),
             figure("audit_load", load, "requests", WORKLOAD),
             figure("audit_held_after", more, "requests"),
             figure_of("audit_kv_after", after.kv_bytes, "bytes"),
@@ -258,9 +262,11 @@ def sampling(case: Case) -> Iterator[Finding]:
     yield finding(
         "audit_seqs_sampler",
         "medium" if case.short else "low",
-        {"seqs": plan.batch.seqs, "load": load, "bytes": _mid(more), "flags": " ".join(words)},
+        {"seqs": plan.batch.seqs, "load": load, "bytes": middle(more), "flags": " ".join(words)},
         evidence=[
-            figure("audit_limit", plan.batch.seqs, "requests", COMMAND if "max_seqs" in case.launch.told else "default"),
+            figure(
+                "audit_limit", plan.batch.seqs, "requests", COMMAND if "max_seqs" in case.launch.told else "default"
+            ),
             figure("audit_load", load, "requests", WORKLOAD),
             figure_of("audit_activation", activation.bytes, "bytes"),
             figure_of("audit_kv", plan.kv_bytes, "bytes"),
@@ -275,6 +281,8 @@ def cache_precision(case: Case) -> Iterator[Finding]:
     plan, load = case.before, case.load
     if plan is None or load is None or not case.short or not plan.starts or not _wide(case):
         return
+    if case.contiguous and plan.need_bytes < plan.kv_bytes.mid / 2:
+        return
     after = case.plan(key="q8_0", value="q8_0") if case.contiguous else case.plan(key="fp8")
     if after is None:
         return
@@ -283,7 +291,7 @@ def cache_precision(case: Case) -> Iterator[Finding]:
         brought = gain("bytes", plan.need_bytes - after.need_bytes)
     else:
         brought = gain("requests", case.held(after) - case.held(plan))
-    if _mid(brought) <= 0:
+    if middle(brought) <= 0:
         return
     yield finding(
         "audit_kv_precision",
@@ -307,8 +315,3 @@ def _wide(case: Case) -> bool:
     if case.question.cached.key < 2 or case.question.cached.value < 2 or device is None:
         return False
     return settings_of(case).flash if case.contiguous else "fp8" in device.flops
-
-
-def _mid(one: Gain) -> float:
-    mid = one["mid"]
-    return mid if isinstance(mid, float | int) else 0.0

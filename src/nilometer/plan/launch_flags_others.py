@@ -195,11 +195,12 @@ OLLAMA_NEW_ENGINE OLLAMA_NEW_ESTIMATES OLLAMA_INTEL_GPU OLLAMA_RUNNERS_DIR OLLAM
 OLLAMA_VULKAN OLLAMA_NO_CLOUD OLLAMA_EDITOR OLLAMA_AUTH OLLAMA_USE_AUTH
 """
 _OLLAMA_PARAMETERS = """
+word   model          FROM
 count  context        num_ctx
 count  ubatch         num_batch
 open   threads        num_thread
 """
-_OLLAMA_PARAMETERS_UNCOUNTED = "num_gpu main_gpu use_mmap use_mlock low_vram"
+_OLLAMA_PARAMETERS_UNCOUNTED = "num_gpu main_gpu use_mmap use_mlock low_vram ADAPTER DRAFT"
 _OLLAMA_PARAMETERS_VALUE = """
 num_predict repeat_last_n repeat_penalty temperature seed stop top_k top_p min_p num_keep typical_p tfs_z mirostat
 mirostat_eta mirostat_tau presence_penalty frequency_penalty penalize_newline numa f16_kv vocab_only draft_num_predict
@@ -211,9 +212,7 @@ OLLAMA = Dialect(
         plain("value", "--keepalive --format --think"),
         plain("set", "--verbose --nowordwrap --insecure --hidethinking --help,-h"),
     ),
-    env=table(
-        rows(_OLLAMA_ENV), plain("value", _OLLAMA_ENV_UNCOUNTED, UNCOUNTED), plain("value", _OLLAMA_ENV_VALUE)
-    ),
+    env=table(rows(_OLLAMA_ENV), plain("value", _OLLAMA_ENV_UNCOUNTED, UNCOUNTED), plain("value", _OLLAMA_ENV_VALUE)),
     prefix="OLLAMA_",
     source="ollama, envconfig/config.go",
 )

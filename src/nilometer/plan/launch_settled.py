@@ -31,7 +31,7 @@ def ollama_context(version: str | None, visible_bytes: float | None) -> int:
 def settled(launch: Launch, shape: Shape, visible_bytes: float | None = None, dtype: str = "bf16") -> Settings:
     """The settings as `memory` takes them: Ollama's as llama.cpp's own, a pool of tokens in bytes."""
     settings = launch.settings
-    if launch.kv_tokens is not None and settings.kv_bytes is None:
+    if launch.kv_tokens is not None and settings.kv_bytes is None and _uniform(shape):
         precision = cache_precision(launch.key_precision, launch.value_precision, dtype=dtype)
         per_token = bytes_per_token(cache(shape), precision, launch.parallel.tensor)
         settings = msgspec.structs.replace(settings, kv_bytes=launch.kv_tokens * per_token)
@@ -41,3 +41,8 @@ def settled(launch: Launch, shape: Shape, visible_bytes: float | None = None, dt
     each = min(each, shape.max_context or each)
     slots = settings.slots or OLLAMA_SLOTS
     return msgspec.structs.replace(settings, context=each * slots, slots=slots, unified=False)
+
+
+def _uniform(shape: Shape) -> bool:
+    """Whether a token takes the same in all layers: else a number of tokens, or of blocks, is not one of bytes."""
+    return all(part.window is None and part.grows for part in cache(shape))

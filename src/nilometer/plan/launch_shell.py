@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 
 import msgspec
 
@@ -129,7 +130,7 @@ def _assigned(words: Sequence[str], env: Mapping[str, str]) -> tuple[dict[str, s
 def _engine(words: Sequence[str], env: dict[str, str], depth: int) -> Typed | None:
     name = _name(words[0])
     if name in _SHELLS and depth:
-        script = next((word for before, word in zip(words, words[1:], strict=False) if _is_c(before)), None)
+        script = next((word for before, word in pairwise(words) if _is_c(before)), None)
         return None if script is None else _find(script, env, depth - 1)
     if name in _RUNNERS and "run" in words[1:3]:
         return _container(words[words.index("run") + 1 :], env, depth)
