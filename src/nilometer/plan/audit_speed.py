@@ -138,32 +138,29 @@ def prefix_off(case: Case) -> Iterator[Finding]:
         return
     made = case.setup
     time = [] if made is None else [figure("audit_prefill", 1e3 * prefill_step(made, whole).seconds, "ms")]
+    written = _as_written(case, "prefix", "radix", "cache-prompt")
     words = flags(case.engine, prefix_caching=None)
+    slug, cure = ("audit_prefix_unset", " ".join(words)) if written is None else ("audit_prefix_off", written)
     yield finding(
-        "audit_prefix_off",
+        slug,
         "high" if saved > case.question.lengths.input / 2 else "medium",
-        {
-            "prefix": tokens,
-            "share": share,
-            "saved": saved,
-            "flag": _as_written(case, "prefix", "radix", "cache-prompt"),
-        },
+        {"prefix": tokens, "share": share, "saved": round(saved), "flag": cure},
         evidence=[
             figure("audit_prefix", tokens, "tokens", WORKLOAD),
             figure("audit_prefix_share", share, "share", WORKLOAD),
             *time,
         ],
-        remedies=[Remedy(slug="audit_prefix_off", flags=words, gain=gain("tokens", saved, low=0.0))],
+        remedies=[Remedy(slug=slug, flags=words, gain=gain("tokens", saved, low=0.0))],
     )
 
 
-def _as_written(case: Case, *marks: str) -> str:
-    """The flag that a person wrote, by what its name holds; the engine's own remedy where none was."""
+def _as_written(case: Case, *marks: str) -> str | None:
+    """The setting that a person wrote, by what its name holds; None where none was, or a server said it."""
     for written in case.launch.given:
         name = written.name.lower().replace("_", "-")
-        if any(mark in name for mark in marks):
-            return written.name
-    return "-"
+        if any(mark in name for mark in marks) and not (written.place or "").startswith("GET "):
+            return written.name if written.value is None else f"{written.name} {written.value}"
+    return None
 
 
 def eager(case: Case) -> Iterator[Finding]:
@@ -180,7 +177,7 @@ def eager(case: Case) -> Iterator[Finding]:
     yield finding(
         "audit_eager",
         "high" if slower[1] > 0.5e3 * step.seconds else "medium",
-        {"flag": _as_written(case, "eager", "graph"), "step_ms": 1e3 * step.seconds, "slower_ms": slower[2]},
+        {"flag": _as_written(case, "eager", "graph") or "-", "step_ms": 1e3 * step.seconds, "slower_ms": slower[2]},
         evidence=[
             figure("audit_step", 1e3 * step.seconds, "ms"),
             figure("audit_layers", layers, None, "model"),
@@ -298,7 +295,7 @@ def batching_off(case: Case) -> Iterator[Finding]:
     yield finding(
         "audit_batching_off",
         "high",
-        {"slots": slots, "flag": _as_written(case, "nocb", "cont-batching")},
+        {"slots": slots, "flag": _as_written(case, "nocb", "cont-batching") or "-"},
         evidence=[
             figure("audit_slots", slots, None, COMMAND),
             *([] if used is None else [figure("audit_slot_use", used, "share", WORKLOAD)]),

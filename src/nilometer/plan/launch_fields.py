@@ -21,7 +21,7 @@ class Written(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     value: str | None = None
     place: str | None = None
-    """FILE:LINE, a variable, a server's page; None = the command line."""
+    """FILE:LINE, the name of a variable, `GET PAGE` of a server; None = the command line."""
 
 
 class Unknown(msgspec.Struct, frozen=True, kw_only=True):

@@ -109,11 +109,11 @@ def _llamacpp(ask: Ask) -> Launch | None:
     if slots is None or not isinstance(default, dict):
         return None
     each = _whole(default.get("n_ctx"))
-    pairs = [Written(name="-np", value=str(slots), place="/props")]
+    pairs = [Written(name="-np", value=str(slots), place="GET /props")]
     if each is not None and each * slots <= 1 << 50:
-        pairs.append(Written(name="-c", value=str(each * slots), place="/props"))
+        pairs.append(Written(name="-c", value=str(each * slots), place="GET /props"))
     if (model := _word(page.get("model_path"))) is not None:
-        pairs.append(Written(name="-m", value=model, place="/props"))
+        pairs.append(Written(name="-m", value=model, place="GET /props"))
     return gathered("llama.cpp", pairs, version=_word(page.get("build_info")))
 
 
@@ -141,7 +141,7 @@ def _sglang(ask: Ask) -> Launch | None:
     for path in ("/get_server_info", "/server_info"):
         page = _page(ask(path))
         if "mem_fraction_static" in page or "tp_size" in page:
-            return gathered("sglang", _told(page, _SGLANG, path), version=_word(page.get("version")))
+            return gathered("sglang", _told(page, _SGLANG, f"GET {path}"), version=_word(page.get("version")))
     return None
 
 
@@ -160,7 +160,7 @@ def _tgi(ask: Ask) -> Launch | None:
     page = _page(ask("/info"))
     if "model_id" not in page or not ({"max_total_tokens", "max_input_tokens", "max_input_length"} & page.keys()):
         return None
-    return gathered("tgi", _told(page, _TGI, "/info"), version=_word(page.get("version")))
+    return gathered("tgi", _told(page, _TGI, "GET /info"), version=_word(page.get("version")))
 
 
 def _ollama(ask: Ask) -> Launch | None:
@@ -174,9 +174,9 @@ def _ollama(ask: Ask) -> Launch | None:
     details = model.get("details")
     level = _word(details.get("quantization_level")) if isinstance(details, dict) else None
     if (name := _word(model.get("name"))) is not None:
-        pairs.append(Written(name="--model", value=name if level is None else f"{name}:{level}", place="/api/ps"))
+        pairs.append(Written(name="--model", value=name if level is None else f"{name}:{level}", place="GET /api/ps"))
     if (context := _whole(model.get("context_length"))) is not None:
-        pairs.append(Written(name="OLLAMA_CONTEXT_LENGTH", value=str(context), place="/api/ps"))
+        pairs.append(Written(name="OLLAMA_CONTEXT_LENGTH", value=str(context), place="GET /api/ps"))
     found = gathered("ollama", pairs, version=version)
     return msgspec.structs.replace(found, model=name)
 
@@ -201,13 +201,13 @@ def _vllm(ask: Ask) -> Launch | None:
         return None
     labels = dict(_LABEL.findall(found[1])) if found else {}
     pairs = [
-        Written(name=flag, value=labels[key][:_CHARS], place="/metrics")
+        Written(name=flag, value=labels[key][:_CHARS], place="GET /metrics")
         for key, flag in _CACHE.items()
         if labels.get(key, "None") not in {"None", "null", "", "0"}
     ]
-    pairs += _told(model, {"max_model_len": "--max-model-len"}, "/v1/models")
+    pairs += _told(model, {"max_model_len": "--max-model-len"}, "GET /v1/models")
     if (name := _word(model.get("root")) or _word(model.get("id"))) is not None:
-        pairs.append(Written(name="--model", value=name, place="/v1/models"))
+        pairs.append(Written(name="--model", value=name, place="GET /v1/models"))
     return gathered("vllm", pairs, version=_word(_page(ask("/version")).get("version")))
 
 
