@@ -246,9 +246,9 @@ def flash_off(case: Case) -> Iterator[Finding]:
     if not case.contiguous or settings_of(case).flash:
         return
     words = flags(case.engine, flash=None)
-    cached = case.launch.value_precision
-    if cached not in {None, "auto", "f16", "fp16", "bf16", "f32", "fp32"}:
-        yield _needs_flash(case, cached or "", words)
+    cached = case.launch.value_precision or case.launch.key_precision
+    if cached not in {"auto", "f16", "fp16", "bf16", "f32", "fp32"}:
+        yield _needs_flash(case, cached, words)
     after = case.plan(flash=True)
     if case.before is None or after is None:
         return

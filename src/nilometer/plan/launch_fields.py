@@ -89,7 +89,7 @@ _METHODS: Mapping[str, str | None] = {
 _TYPES: Mapping[str, str] = {"fp8_e4m3fn": "fp8_e4m3", "fp8_inc": "fp8", "bfloat16": "bf16", "float16": "fp16"}
 OLLAMA_TYPE = "q4_k_m"
 """What a model of Ollama's library is where its tag does not say (gpt-oss: as published)."""
-_QUANT = re.compile(r"(?i)(?:^|[-_.:/])((?:ud-)?(?:i?q\d\w*|bf16|f16|fp16|f32|mxfp4))(?:\.gguf)?$")
+_QUANT = re.compile(r"(?i)(?:^|[-_.:/])((?:ud-)?(?:i?q\d\w*|bf16|f16|fp16|f32|mxfp4))(?:-\d{5}-of-\d{5})?(?:\.gguf)?$")
 
 
 def launch_of(engine: str, found: Mapping[str, Value], version: str | None) -> Launch:
@@ -116,7 +116,7 @@ def launch_of(engine: str, found: Mapping[str, Value], version: str | None) -> L
 
 def _value_precision(engine: str, key: str | None, value: str | None) -> str | None:
     """llama.cpp sets keys and values apart; elsewhere one word is for both."""
-    return value or "auto" if engine == "llama.cpp" and (key or value) else key and value
+    return value or "auto" if engine == "llama.cpp" and (key or value) else value
 
 
 def _precisions(key: bool, value: bool) -> Iterable[tuple[str, bool]]:

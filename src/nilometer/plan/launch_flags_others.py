@@ -209,6 +209,7 @@ mirostat_eta mirostat_tau presence_penalty frequency_penalty penalize_newline nu
 OLLAMA = Dialect(
     engine="ollama",
     flags=table(
+        plain("word", "--model", "model"),
         plain("value", "--keepalive --format --think"),
         plain("set", "--verbose --nowordwrap --insecure --hidethinking --help,-h"),
     ),

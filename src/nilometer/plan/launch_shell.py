@@ -46,7 +46,6 @@ _IMAGES: tuple[tuple[str, str], ...] = (
     ("text-generation-inference", "tgi"),
     ("llama.cpp", "llama.cpp"),
     ("ollama/ollama", "ollama"),
-    ("ollama", "ollama"),
 )
 """What the name of an image holds -> the engine that it starts by itself."""
 
@@ -207,6 +206,8 @@ def _is_path(words: Sequence[str], at: int) -> bool:
 def _of_image(word: str) -> str | None:
     name = word.lower().partition("@")[0]
     bare = re.sub(r":[^:/]*$", "", name)
+    if "/" not in bare:
+        return None
     return next((engine for part, engine in _IMAGES if part in f"/{bare}"), None)
 
 
