@@ -4,10 +4,10 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help setup quickstart test lint live bench bench-compare bench-plan docs clean
+.PHONY: help setup quickstart test lint live bench bench-compare bench-plan bench-plan-embedded docs clean
 
 help: ## this list
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 21
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -42,8 +42,11 @@ bench: setup ## the project's own speed and truth, beside same-run floors (minut
 bench-compare: setup ## how often a comparison cries wolf, and how often it sees one, on simulated servers (minutes)
 	$(BIN)/python -m benchmarks alarms
 
-bench-plan: setup ## plans against what engines and published measurements said, row by row (seconds)
-	$(BIN)/python -m benchmarks plan-memory plan-latency
+bench-plan: setup ## plans against what engines and published measurements said, row by row, and their speed (seconds)
+	$(BIN)/python -m benchmarks plan-memory plan-latency plan-speed
+
+bench-plan-embedded: setup ## the embedded engine against its plan, calibrated by two runs of it (minutes; keep quiet)
+	$(BIN)/python -m benchmarks plan-embedded
 
 docs: $(READY) ## write the generated reference pages anew
 	$(BIN)/python -m docs.generate

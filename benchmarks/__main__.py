@@ -18,8 +18,10 @@ from . import (
     counts,
     fidelity,
     peer,
+    plan_embedded,
     plan_latency,
     plan_memory,
+    plan_speed,
     rig,
     secure,
     size,
@@ -64,6 +66,11 @@ BENCHES: dict[str, tuple[Bench, str]] = {
         "plans of latency and throughput against published measurements, row by row",
     ),
     "plan-memory": (plan_memory.plan_memory, "plans of memory against logged start-ups of engines, row by row"),
+    "plan-speed": (plan_speed.plan_speed, "9,600 plans in one process, and the command `nilo plan`"),
+    "plan-embedded": (
+        plan_embedded.plan_embedded,
+        "the embedded engine, calibrated at 1 and 4 requests, against its plan for 2, 8 and 16 (about 7 minutes)",
+    ),
     "peer": (peer.peer, "another tool against the same server"),
     "volume": (volume.volume, "100,000 requests of 200 events (about 8 minutes)"),
     "volume-quick": (volume.quick_volume, "5,000 of them"),
@@ -79,6 +86,7 @@ NOT_BY_DEFAULT = {
     "border",
     "border-embedded",
     "border-quick",
+    "plan-embedded",
 }
 
 

@@ -93,7 +93,7 @@ def _read(row: Mapping[str, str]) -> Published:
 
 def kv_room_bytes(setup: Setup) -> float:
     """KV cache of one rank by the rule of thumb of this bench; the plan of memory knows better."""
-    has = setup.device.visible_bytes or setup.device.memory_bytes
+    has = setup.device.shown_bytes.bytes
     return KV_SHARE * max(0.0, has - weight_bytes(setup.shape, setup.precision, setup.parallel))
 
 

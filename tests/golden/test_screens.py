@@ -90,5 +90,6 @@ def test_no_screen_is_kept_that_no_test_shows() -> None:
     shown = {*SINGLE, "admissible_wide", "interrupted_shown", "no_answer_not_archived"}
     shown |= {"quickstart", "quickstart_unknown", "quickstart_refused"}
     shown |= {f"workload_{name}" for name in ("trace", "sharegpt", "broken", "sample", "sample_off")}
+    shown |= {f"plan_{name}" for name in ("fits", "too_large", "too_many", "model_alone", "two_devices", "explained")}
     kept = {path.name for path in (HERE / "screens").iterdir()}
     assert kept == {f"{name}.{lang}.txt" for name in shown for lang in LANGUAGES}

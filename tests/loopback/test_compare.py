@@ -77,6 +77,8 @@ def test_what_felt_faster_is_caught(env: Env, before: Mock, after: Mock) -> None
     archived = json.loads(nilo(env, "runs", "show", told["group"], "--json").stdout)
     assert "".join(run["role"] for run in archived["runs"]).startswith("abba")
     assert {**archived["comparison"], "group": told["group"], "noise": told["noise"]} == told
+    report = json.loads(nilo(env, "report", told["group"], "--format", "json", "-o", "-").stdout)
+    assert report.items() <= archived.items(), "a report is what the archive shows, but for tags and notes"
 
 
 def repeated(env: Env, target: str, version: str) -> dict[str, Any]:

@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "nilometer"
 EN, ZH = Catalogue("en"), Catalogue("zh")
 KEYS = sorted({*EN.keys(), *ZH.keys()})
-KINDS = {"error", "finding", "screen", "short", "evidence", "metric", "meaning", "key", "doc"}
+KINDS = {"error", "finding", "screen", "short", "evidence", "metric", "meaning", "key", "doc", "step"}
 ERRORS = {"NiloError", "SpecError", "DataError", "TargetError", "EngineError", "ArchiveError", "ConditionError"}
 
 TERMS = [
@@ -217,7 +217,7 @@ def _texts() -> tuple[set[str], list[re.Pattern[str]]]:
                     re.escape(part.value) if isinstance(part, ast.Constant) and isinstance(part.value, str) else ".+"
                     for part in node.values
                 ]
-                if re.match(r"(screen\\\.\w{3,}|(short|evidence|metric|meaning|key|doc)\\\.)", parts[0]):
+                if re.match(r"(screen\\\.\w{3,}|(short|evidence|metric|meaning|key|doc|step)\\\.)", parts[0]):
                     patterns.append(re.compile("".join(parts)))
     return texts, patterns
 

@@ -18,6 +18,7 @@ from nilometer.report.verify import sides_of, verify_document
 from nilometer.text.i18n import Catalogue
 
 from .comparing import comparison_object, terms_of
+from .machine import group_object
 
 
 def group_documents(group: Group, runs: Sequence[Run], findings: Sequence[Finding], words: Catalogue) -> list[Document]:
@@ -45,16 +46,20 @@ def _verify_documents(group: Group, runs: Sequence[Run], words: Catalogue) -> li
     return [verify_document(comparison, terms.rule, runs, group.id, words, differences=found)]
 
 
-def group_comparison(group: Group, runs: Sequence[Run]) -> dict[str, object]:
-    """The machine form of a verify's verdict as `comparison`: null where it was refused; nothing of other groups."""
-    if group.type != "verify":
-        return {}
+def whole_group(group: Group, runs: Sequence[Run], findings: Sequence[Finding]) -> dict[str, object]:
+    """The machine form of a group out of the archive; a verify's has its verdict as `comparison`."""
+    machine = group_object(group.id, group.type, runs, findings)
+    return {**machine, "comparison": _comparison(group, runs)} if group.type == "verify" else machine
+
+
+def _comparison(group: Group, runs: Sequence[Run]) -> dict[str, object] | None:
+    """None where it was refused."""
     terms = terms_of(group)
     try:
         comparison, found = terms.judge(pairs_of(runs))
     except ConditionError:
-        return {"comparison": None}
-    return {"comparison": comparison_object(comparison, terms.rule.family, sides_of(comparison, runs), found)}
+        return None
+    return comparison_object(comparison, terms.rule.family, sides_of(comparison, runs), found)
 
 
 def group_findings(group: Group, runs: Sequence[Run]) -> list[Finding]:

@@ -52,7 +52,7 @@ def run_object(run: Run) -> dict[str, object]:
         "origin": run.origin,
         "started": _started(run),
         "verdict": run.verdict,
-        "findings": [_finding(finding) for finding in run.findings],
+        "findings": findings_of(run.findings),
         "spec": _spec(run),
         "environment": msgspec.to_builtins(run.environment),
         "window": msgspec.to_builtins(summary.window),
@@ -118,7 +118,7 @@ def group_object(group: str, kind: str, runs: Sequence[Run], findings: Sequence[
         "runs": [run_object(run) for run in runs],
         "knee": bend,
         "greatest_load": border,
-        "findings": [_finding(finding) for finding in findings],
+        "findings": findings_of(findings),
     }
 
 
@@ -149,6 +149,11 @@ def bounds_held(run: Run) -> list[Held]:
 def _bound(held: Held) -> dict[str, object]:
     """The value in the unit beside it: ms, a share of 1, or per second. `met` is None where it was not measured."""
     return {"bound": held.bound.text, "value": held.value, "unit": held.bound.unit, "met": held.met}
+
+
+def findings_of(findings: Sequence[Finding]) -> list[dict[str, object]]:
+    """Each as the contract has it."""
+    return [_finding(finding) for finding in findings]
 
 
 def _finding(finding: Finding) -> dict[str, object]:

@@ -73,7 +73,7 @@ class Progress:
             return
         self._tell(plan_line(spec, self._words, api=api, now_wall_s=now_wall_s, amount=amount))
         if in_all is not None:
-            self._tell(self._words.say("screen.plan.in_all", amount=amount_of(in_all, spec.price, self._words)))
+            self._tell(self._words.say("screen.ahead.in_all", amount=amount_of(in_all, spec.price, self._words)))
         for finding in ahead:
             self._tell(self._words.say(f"finding.{finding.slug}.what", **finding.params))
 
@@ -128,11 +128,11 @@ def plan_line(spec: Spec, words: Catalogue, *, api: str, now_wall_s: float, amou
         _asked(prompts, words, generated=generates(spec.api)),
     ]
     if load.requests is not None:
-        parts.append(words.say("screen.plan.count", warmup=load.warmup_s, n=load.requests))
+        parts.append(words.say("screen.ahead.count", warmup=load.warmup_s, n=load.requests))
     else:
-        parts.append(words.say("screen.plan.phases", warmup=load.warmup_s, measured=load.duration_s))
+        parts.append(words.say("screen.ahead.phases", warmup=load.warmup_s, measured=load.duration_s))
         end = datetime.fromtimestamp(now_wall_s + load.warmup_s + load.duration_s)
-        parts.append(words.say("screen.plan.ends", time=end.strftime("%H:%M:%S")))
+        parts.append(words.say("screen.ahead.ends", time=end.strftime("%H:%M:%S")))
     if amount is not None:
         parts.append(amount_of(amount, spec.price, words))
     return " · ".join(parts)
@@ -140,24 +140,24 @@ def plan_line(spec: Spec, words: Catalogue, *, api: str, now_wall_s: float, amou
 
 def amount_of(amount: Foretold, price: Price, words: Catalogue) -> str:
     """`about 0.8 M tokens, about 0.31 USD`."""
-    told = words.say("screen.plan.tokens", n=amount.tokens)
+    told = words.say("screen.ahead.tokens", n=amount.tokens)
     if amount.cost is None:
         return told
-    cost = words.say("screen.plan.cost", cost=amount.cost, currency=price.currency)
+    cost = words.say("screen.ahead.cost", cost=amount.cost, currency=price.currency)
     return told + words.say("screen.list_join") + cost
 
 
 def _asked(prompts: Prompts, words: Catalogue, *, generated: bool) -> str:
     """What is asked: lengths, or the workload by its file's name."""
     if prompts.workload is not None:
-        return words.say("screen.plan.workload", name=Path(prompts.workload).name)
+        return words.say("screen.ahead.workload", name=Path(prompts.workload).name)
     if prompts.scenarios:
         total = sum(scenario.weight for scenario in prompts.scenarios)
         parts = (f"{scenario.name} {units.percent(scenario.weight / total)}" for scenario in prompts.scenarios)
         return words.say("screen.list_join").join(parts)
     said = "lengths" if generated else "inputs"
-    lengths = words.say(f"screen.plan.{said}", into=prompts.input_tokens, out=prompts.output_tokens)
-    return lengths if prompts.one_by_one else lengths + words.say("screen.plan.turns", turns=prompts.turns)
+    lengths = words.say(f"screen.ahead.{said}", into=prompts.input_tokens, out=prompts.output_tokens)
+    return lengths if prompts.one_by_one else lengths + words.say("screen.ahead.turns", turns=prompts.turns)
 
 
 def head_line(live: Live, words: Catalogue) -> str:

@@ -26,8 +26,8 @@ from nilometer.report.whole import Shown, report_document
 from nilometer.text.i18n import LANGUAGES, Catalogue
 
 from .comparing import Compared, compared, side_of
-from .group_screens import group_documents, group_findings
-from .machine import group_object, head, run_object
+from .group_screens import group_documents, group_findings, whole_group
+from .machine import head, run_object
 from .pruning import refuse_pruned
 from .session import indented, writing
 
@@ -272,7 +272,7 @@ def _markdown(archive: Archive, chosen: Chosen, lang: str) -> str:
 def _machine(chosen: Chosen) -> dict[str, object]:
     """One run is its own object, a group is one, several runs are a list."""
     if chosen.group is not None:
-        return group_object(chosen.group.id, chosen.group.type, chosen.runs, chosen.findings)
+        return whole_group(chosen.group, chosen.runs, chosen.findings)
     if len(chosen.runs) == 1:
         return run_object(chosen.runs[0])
     return {**head("runs"), "runs": [run_object(run) for run in chosen.runs]}

@@ -130,13 +130,11 @@ def _emit(session: Session, machine: dict[str, object], documents: Sequence[Docu
 def _show_group(session: Session, group: Group, runs: list[Run], remarks: Remarks) -> None:
     from nilometer.experiment.sweep import one_a_level
 
-    from .group_screens import group_comparison, group_documents, group_findings
-    from .machine import group_object
+    from .group_screens import group_documents, group_findings, whole_group
 
     runs = one_a_level(runs) if group.type == "sweep" else runs
     findings = group_findings(group, runs)
-    machine = {**group_object(group.id, group.type, runs, findings), **group_comparison(group, runs)}
-    _emit(session, machine, group_documents(group, runs, findings, session.words), remarks)
+    _emit(session, whole_group(group, runs, findings), group_documents(group, runs, findings, session.words), remarks)
 
 
 def _show_errors(session: Session, ref: str) -> None:

@@ -228,6 +228,7 @@ def from_toml(text: str, source: str = "spec") -> Spec:
 def from_tree(tree: dict[str, Any], source: str = "spec") -> Spec:
     """The same from an already parsed tree: refuses with the key's path, slug `toml_key`."""
     spec = typed(tree, Spec, source)
+    _refuse_nul(tree, source, "")
     for path, (least, greatest) in _BOUNDS.items():
         section, _, name = path.partition(".")
         _bound(source, path, getattr(getattr(spec, section), name), least, greatest)
@@ -235,6 +236,19 @@ def from_tree(tree: dict[str, Any], source: str = "spec") -> Spec:
         for name, (least, greatest) in _SCENARIO_BOUNDS.items():
             _bound(source, f"prompts.scenarios[{place}].{name}", getattr(scenario, name), least, greatest)
     return spec
+
+
+def _refuse_nul(value: Any, source: str, path: str) -> None:
+    """No archive of a team can hold a NUL in a text; it is refused before anything is sent."""
+    if isinstance(value, str) and "\0" in value:
+        raise refusal(source, "Expected text without a NUL", path)
+    if isinstance(value, dict):
+        for key, item in value.items():
+            _refuse_nul(key, source, path)
+            _refuse_nul(item, source, f"{path}.{key}" if path else str(key))
+    elif isinstance(value, list | tuple):
+        for place, item in enumerate(value):
+            _refuse_nul(item, source, f"{path}[{place}]")
 
 
 def _bound(source: str, path: str, value: object, least: float, greatest: float) -> None:

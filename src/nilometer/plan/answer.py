@@ -16,9 +16,10 @@ from .kv import bytes_per_token, cache, need_bytes
 from .memory import Memory, memory
 from .mix import MixFit, mix_fit
 from .question import Question, ask, model_bytes, rank_bytes, setup
-from .roofline import Latency, curve
+from .roofline import Latency, curve, latency
 from .step import crossover_batch
 from .throughput import MOST_SEQUENCES, max_throughput
+from .work import Setup
 
 MOST_LOAD = 1 << 14
 """Loads above it are not shown unless asked for."""
@@ -28,9 +29,9 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """What comes of it. Without a device `memory` and all after it are None or empty."""
 
     question: Question
-    weights_bytes: float
-    """Of one copy of the model."""
-    rank_bytes: float
+    weights_bytes: float | None
+    """Of one copy of the model; None of a shape of which only the cache is known."""
+    rank_bytes: float | None
     """Of the fullest rank."""
     kv_bytes_per_token: float
     """Of one copy of the model, all ranks together, nothing held twice; while no window is full."""
@@ -62,11 +63,11 @@ def answer(question: Question) -> Answer:
     """The plan; SpecErrors of the rooms that it is made of, and `plan_number_too_small`."""
     if question.parallel.data < 1:
         raise SpecError("plan_number_too_small", key="data", value=question.parallel.data, least=1)
-    whole = cache(question.shape)
+    whole, known = cache(question.shape), question.shape.hidden > 0
     alone = Answer(
         question=question,
-        weights_bytes=model_bytes(question),
-        rank_bytes=max(rank_bytes(question)),
+        weights_bytes=model_bytes(question) if known else None,
+        rank_bytes=max(rank_bytes(question)) if known else None,
         kv_bytes_per_token=bytes_per_token(whole, question.cached),
         kv_bytes=need_bytes(whole, question.cached, question.context, question.concurrency),
     )
@@ -78,23 +79,26 @@ def _on_device(alone: Answer, device: Device) -> Answer:
     plan = memory(ask(question, device))
     held = mix_fit(plan, question.mix)
     made = msgspec.structs.replace(alone, memory=plan, mix=held, slots=held.requests)
-    if held.requests < 1 or device.bandwidth_bytes_per_s is None:
+    never = plan.slots is not None and not plan.starts
+    if never or held.requests < 1 or device.bandwidth_bytes_per_s is None:
         return made
     each = setup(question, device, held.requests)
-    most = _most(plan)
+    rows = curve(each, question.lengths, loads(question, held.requests), question.tuning)
     return msgspec.structs.replace(
         made,
-        latency=tuple(curve(each, question.lengths, loads(question, held.requests), question.tuning)),
-        full=max_throughput(each, question.lengths, plan.kv_bytes.mid, most=most, tuning=question.tuning),
+        latency=tuple(rows),
+        full=_fullest(made, plan, each),
         crossover=crossover_batch(each, question.lengths.input + question.lengths.output / 2),
     )
 
 
-def _most(plan: Memory) -> int:
-    """Sequences that the engine itself allows at once."""
+def _fullest(made: Answer, plan: Memory, each: Setup) -> Latency:
+    """Every request there at once: as many as the pool holds on average, or as there are slots."""
+    question = made.question
     if plan.slots is not None:
-        return plan.slots.slots
-    return MOST_SEQUENCES if plan.batch is None else plan.batch.seqs
+        return latency(each, question.lengths, (made.slots or 1) * question.parallel.data, question.tuning)
+    most = MOST_SEQUENCES if plan.batch is None else plan.batch.seqs
+    return max_throughput(each, question.lengths, plan.kv_bytes.mid, most=most, tuning=question.tuning)
 
 
 def loads(question: Question, slots: int) -> tuple[int, ...]:

@@ -10,6 +10,7 @@ of several requests. A request that was alone also tells how many of the others'
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import sqrt
 
 import msgspec
 
@@ -75,7 +76,7 @@ def calibrate(setup: Setup, runs: Sequence[Measured]) -> Tuning:
         ttft_spread=TTFT_SPREAD,
         drift=DRIFT_MORE if several else DRIFT_ONE,
         anchors=tuple(sorted({part.running for _, part in made})),
-        basis=", ".join(dict.fromkeys(f"your run of {run.when}" if run.when else "your run" for run in runs)),
+        dates=tuple(dict.fromkeys(run.when for run in runs)),
     )
 
 
@@ -128,10 +129,14 @@ def _waiting(points: Sequence[_Point]) -> Tuning:
 
 
 def _share(point: _Point, share: float, running: float) -> Tuning:
-    """That share at this load, in the form in which the engine's own is known."""
-    if factors(point.setup.engine, point.setup.device.kind, point.setup.version).partners is None or share == 0.0:
+    """That share at this load, in the form in which the engine's own is known.
+
+    Where that form reaches to other loads, one run says it no better than the row does: their geometric mean.
+    """
+    known = factors(point.setup.engine, point.setup.device.kind, point.setup.version).partners
+    if known is None or share in (0.0, 1.0):
         return Tuning(together=share)
-    return Tuning(partners=(running - 1) * (1 - share) / share)
+    return Tuning(partners=sqrt(known * (running - 1) * (1 - share) / share))
 
 
 def _tpot(made: Sequence[tuple[_Point, Parts]], prefill: float) -> tuple[float, float, float]:

@@ -6,6 +6,8 @@ Each row says where it is from. They are priors: one measurement of one's own sa
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
+from math import sqrt
 
 import msgspec
 
@@ -14,15 +16,15 @@ from nilometer.core.errors import SpecError
 from .versions import parse_version
 
 PUBLISHED = (
-    "prior (fit to 3,257 published serving measurements of vLLM, SGLang and TensorRT-LLM on H100, H200, B200: "
-    "aiconfigurator silicon_sample.csv, half of its configurations)"
+    "fit to 3,257 published serving measurements of vLLM, SGLang and TensorRT-LLM on H100, H200, B200: "
+    "aiconfigurator silicon_sample.csv, half of its configurations"
 )
 FIRST_VLLM = (
-    "prior (vLLM blog, September 2024, v0.6.0: before it the GPU worked 38 % of the time, the host the rest, "
-    "for Llama-3-8B on one H100)"
+    "vLLM blog, September 2024, v0.6.0: before it the GPU worked 38 % of the time, the host the rest, "
+    "for Llama-3-8B on one H100"
 )
-LLAMACPP_GPU = "prior (llama.cpp discussion 4167: 7B at F16, Q8_0, Q4_0 on M-series chips)"
-LLAMACPP_CPU = "prior (SmolLM2-135M on llama.cpp, 2 cores of an AMD EPYC, 1 to 16 slots, December 2026)"
+LLAMACPP_GPU = "llama.cpp discussion 4167: 7B at F16, Q8_0, Q4_0 on M-series chips"
+LLAMACPP_CPU = "SmolLM2-135M on llama.cpp, 2 cores of an AMD EPYC, 1 to 16 slots, December 2026"
 
 
 class Factors(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,6 +47,8 @@ class Factors(msgspec.Struct, frozen=True, kw_only=True):
     """Whether reading hides behind computing: then the longer of the two counts, else both do."""
     batched_weights: float = 1.0
     """How much longer weights take as soon as a step has two sequences, where another kernel serves a single one."""
+    batched_from: float = 1.0
+    """So many sequences pay that whole; fewer the root of their share of it: such kernels work on blocks of rows."""
     layer_s: float = 0.0
     """Launches and gaps of a layer."""
     expert_layer_s: float = 0.0
@@ -77,6 +81,12 @@ class Factors(msgspec.Struct, frozen=True, kw_only=True):
     full_spread: float = 0.3
     """The same of the throughput of an engine that is full."""
     source: str
+
+    def weights_penalty(self, sequences: float) -> float:
+        """How much longer the weights of a step of so many sequences take than those of a step of one."""
+        if sequences <= 1:
+            return 1.0
+        return max(1.0, self.batched_weights * min(1.0, sqrt(sequences / self.batched_from)))
 
 
 _GPU = Factors(
@@ -129,6 +139,7 @@ _ROWS = (
         batch=0.42,
         overlaps=False,
         batched_weights=5.0,
+        batched_from=4.0,
         request_s=0.002,
         partners=4.0,
         tpot_spread=0.5,
@@ -142,6 +153,7 @@ FACTORS: Mapping[str, Factors] = {row.name: row for row in _ROWS}
 ENGINES = ("vllm", "sglang", "tensorrt-llm", "tgi", "llama.cpp")
 
 
+@lru_cache(maxsize=64)
 def factors(engine: str, device_kind: str, version: str | None = None) -> Factors:
     """The row of an engine on a kind of device; SpecError `plan_engine_unknown`."""
     if engine not in ENGINES:

@@ -7,6 +7,7 @@ memory there is for it `startup`'s.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 import msgspec
 
@@ -97,6 +98,7 @@ def raw_cache(layers: int, kv_heads: int, head_dim: int, window: int | None = No
     return (CacheLayers(count=layers, heads=kv_heads, key_dim=head_dim, value_dim=head_dim, window=window),)
 
 
+@lru_cache(maxsize=512)
 def cache(shape: Shape, start: int = 0, stop: int | None = None) -> Cache:
     """What the layers `start` to `stop` cache, layers that cache alike together; those that cache nothing left out."""
     counts: dict[CacheLayers, int] = {}

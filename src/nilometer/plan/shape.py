@@ -6,6 +6,8 @@ is `parameters`', what it caches `kv`'s.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import msgspec
 
 
@@ -126,5 +128,12 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True):
 
     def counted(self, start: int = 0, stop: int | None = None) -> tuple[tuple[Block, int], ...]:
         """Each kind among the layers `start` to `stop`, with how many of them there are."""
-        part = self.order[start:stop]
-        return tuple((kind, n) for i, kind in enumerate(self.kinds) if (n := part.count(i)))
+        return _counted(self.kinds, self.order, start, stop)
+
+
+@lru_cache(maxsize=512)
+def _counted(
+    kinds: tuple[Block, ...], order: tuple[int, ...], start: int, stop: int | None
+) -> tuple[tuple[Block, int], ...]:
+    part = order[start:stop]
+    return tuple((kind, n) for i, kind in enumerate(kinds) if (n := part.count(i)))

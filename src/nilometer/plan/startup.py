@@ -254,16 +254,22 @@ def _activation(rank: Rank, batch: Batch, version: Version, row: Epoch) -> Term:
     kept = experts if row.workspace else 0.0
     peak = max(sampler + kept if samples else 0.0, forward + experts) + vision + handed
     by_sampler = samples and sampler + kept > forward + experts
+    named = (row.sampler_bytes + element) * batch.seqs * shape.vocab + hidden
+    if not by_sampler:
+        named = forward_bytes(rank, batch.tokens, row.hidden)
     values = {
         "max_seqs": batch.seqs,
         "vocab": shape.vocab,
         "sampler_bytes": row.sampler_bytes + element,
         "batched_tokens": batch.tokens,
         "hidden": shape.hidden,
+        "vectors": row.hidden,
         "intermediate": widest(shape, rank.start, rank.stop) / rank.tensor,
+        "element_bytes": element,
         "experts_bytes": experts,
         "vision_bytes": vision,
         "handed_bytes": handed,
+        "other_bytes": peak - named,
     }
     low, high = row.activation_spread, row.activation_spread + 0.25 * experts / peak
     return Term(
@@ -322,7 +328,7 @@ def _non_torch(rank: Rank, version: Version, row: Epoch) -> Term:
         name="non_torch",
         bytes=Interval(low * GIB, mid * GIB, high * GIB),
         formula="constant",
-        values={"tensor": rank.tensor},
+        values={"tensor": rank.tensor, "bytes": mid * GIB},
         span=row.span.words(),
         source=row.source,
     )
@@ -337,7 +343,7 @@ def _graphs(rank: Rank, batch: Batch, row: Epoch) -> Term:
         name="graphs",
         bytes=Interval(mid * 0.5, mid, mid * 3),
         formula="graphs",
-        values={"layers": rank.layers, "sizes": sizes},
+        values={"layers": rank.layers, "sizes": sizes, "fixed_bytes": _GRAPH_GIB * GIB, "bytes": mid * GIB},
         span=row.span.words(),
         source=row.source,
     )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from .interval import Interval
 from .shape import Attention, Latent
-from .startup import GIB, Rank, Settings, Term, around, expert_bytes, forward_bytes, sure, widest
+from .startup import GIB, Rank, Settings, Term, around, element_of, expert_bytes, forward_bytes, sure, widest
 from .versions import Span, Version
 
 MIB = 2**20
@@ -104,7 +104,14 @@ def tgi_terms(rank: Rank, visible_bytes: float, settings: Settings, version: Ver
         name="activation",
         bytes=around(forward_bytes(rank, tokens) + expert_bytes(rank, tokens), 0.4),
         formula="activation_forward",
-        values={"batched_tokens": tokens, "hidden": rank.shape.hidden, "intermediate": widest(rank.shape)},
+        values={
+            "batched_tokens": tokens,
+            "hidden": rank.shape.hidden,
+            "vectors": 4,
+            "intermediate": widest(rank.shape) / rank.tensor,
+            "element_bytes": element_of(rank),
+            "other_bytes": expert_bytes(rank, tokens),
+        },
         source=TGI,
     )
     aside = Term(

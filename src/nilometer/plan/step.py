@@ -91,8 +91,7 @@ def decode_step(setup: Setup, batch: float, context: float) -> Step:
     row = factors(setup.engine, setup.device.kind, setup.version)
     share = max(1.0, batch / setup.parallel.pipeline)
     work = decode_work(setup, share, context)
-    penalty = row.batched_weights if share > 1 else 1.0
-    return _step(setup, row, work, row.batch, penalty)
+    return _step(setup, row, work, row.batch, row.weights_penalty(share))
 
 
 def prefill_step(setup: Setup, tokens: float, prior: float = 0.0) -> Step:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from .kv import stage_bounds
 from .parallel import Parallel
-from .parameters import Part, parts
+from .parameters import KEPT, Part, parts
 from .precision import Precision, part_bits, precision_of
 from .shape import Shape
 
@@ -35,13 +37,20 @@ def stage_weight_bytes(
     """
     row = precision if isinstance(precision, Precision) else precision_of(precision or shape.dtype)
     split = parallel or Parallel()
+    return _stage_bytes(shape, row, split)
+
+
+@lru_cache(maxsize=KEPT)
+def _stage_bytes(shape: Shape, precision: Precision, split: Parallel) -> tuple[float, ...]:
     return tuple(
-        sum(
-            rank_parameters(part, split) * part_bits(part, row, tied=shape.tied) / 8
-            for part in parts(shape, start, stop)
-        )
+        sum(rank_bytes(part, precision, split, tied=shape.tied) for part in parts(shape, start, stop))
         for start, stop in stage_bounds(shape.layers, split.pipeline)
     )
+
+
+def rank_bytes(part: Part, precision: Precision, parallel: Parallel, *, tied: bool) -> float:
+    """Bytes of a part on one rank."""
+    return rank_parameters(part, parallel) * part_bits(part, precision, tied=tied) / 8
 
 
 def weight_bytes(shape: Shape, precision: Precision | str | None = None, parallel: Parallel | None = None) -> float:

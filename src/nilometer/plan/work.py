@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import msgspec
 
 from .devices import Device
 from .kv import CachePrecision, cache, cache_precision, need_bytes
 from .parallel import Parallel
-from .parameters import Part, covered, parts
-from .precision import Precision, part_bits
+from .parameters import KEPT, Part, covered, parts
+from .precision import Precision
 from .shape import Attention, Experts, Latent, Mixer, Shape
-from .weights import rank_parameters
+from .weights import rank_bytes
 
 PLAIN_BYTES = 2.0
 
@@ -92,22 +94,31 @@ def weights_read(setup: Setup, tokens: float) -> float:
     Of experts those that any token chose: 1 - (1 - k/E)^tokens of them where choices are independent. Ranks whose
     experts serve the tokens of more than one copy of the attention choose among all of these tokens.
     """
-    chosen = tokens * _sharing(setup.parallel)
-    return sum(_bytes_read(part, setup, chosen) for part in parts(setup.shape))
+    chosen = max(1.0, tokens * _sharing(setup.parallel))
+    always, experts = _readable(setup.shape, setup.precision, setup.parallel)
+    return always + sum(covered(part, chosen) * size for part, size in experts)
 
 
-def _bytes_read(part: Part, setup: Setup, tokens: float) -> float:
-    if part.read in {"row", "never"}:
-        return 0.0
-    share = covered(part, max(1.0, tokens))
-    bits = part_bits(part, setup.precision, tied=setup.shape.tied)
-    return share * rank_parameters(part, setup.parallel) * bits / 8
+@lru_cache(maxsize=KEPT)
+def _readable(shape: Shape, precision: Precision, parallel: Parallel) -> tuple[float, tuple[tuple[Part, float], ...]]:
+    """Bytes on one rank of what every step reads whole, and of the experts."""
+    sizes = [
+        (part, rank_bytes(part, precision, parallel, tied=shape.tied))
+        for part in parts(shape)
+        if part.read not in {"row", "never"}
+    ]
+    always = sum(size for part, size in sizes if part.read != "experts")
+    return always, tuple((part, size) for part, size in sizes if part.read == "experts")
 
 
 def multiplied(setup: Setup, *, experts: bool = False) -> float:
     """Weights that one rank multiplies a token with, those of chosen experts or all others."""
-    met = (part for part in parts(setup.shape) if (part.read == "experts") == experts)
-    return sum(_multiplied(part) for part in met) / setup.parallel.tensor
+    return _met(setup.shape, experts) / setup.parallel.tensor
+
+
+@lru_cache(maxsize=KEPT)
+def _met(shape: Shape, experts: bool) -> float:
+    return sum(_multiplied(part) for part in parts(shape) if (part.read == "experts") == experts)
 
 
 def _multiplied(part: Part) -> float:

@@ -15,6 +15,13 @@ class Held(NamedTuple):
     power_mw: int | None
 
 
+class Seen(NamedTuple):
+    """A device as its driver shows it."""
+
+    name: str
+    total_bytes: int
+
+
 @contextmanager
 def _nvml() -> Iterator[ModuleType | None]:
     try:
@@ -41,6 +48,15 @@ def device_names() -> list[str]:
         return [
             str(nvml.nvmlDeviceGetName(nvml.nvmlDeviceGetHandleByIndex(i))) for i in range(nvml.nvmlDeviceGetCount())
         ]
+
+
+def first() -> Seen | None:
+    """The first device NVML sees; None where there is none."""
+    with _nvml() as nvml:
+        if nvml is None or not nvml.nvmlDeviceGetCount():
+            return None
+        handle = nvml.nvmlDeviceGetHandleByIndex(0)
+        return Seen(str(nvml.nvmlDeviceGetName(handle)), int(nvml.nvmlDeviceGetMemoryInfo(handle).total))
 
 
 def used_bytes() -> int | None:

@@ -70,6 +70,12 @@ def container_bytes(memory_max: str | None) -> int | None:
     return int(memory_max) if memory_max and memory_max.isdigit() else None
 
 
+def container_free_bytes() -> int | None:
+    """What is left of the container's memory limit (cgroup v2); None = no limit, or it cannot be read."""
+    limit, used = container_bytes(_line(_CGROUP / "memory.max")), container_bytes(_line(_CGROUP / "memory.current"))
+    return None if limit is None else max(0, limit - (used or 0))
+
+
 def _text(path: Path) -> str | None:
     try:
         return path.read_text(errors="replace")

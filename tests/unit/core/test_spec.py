@@ -168,6 +168,20 @@ def test_without_a_target_there_is_no_line_to_name() -> None:
     assert "line" not in str(fault.params["detail"])
 
 
+@pytest.mark.parametrize(
+    ("tree", "path"),
+    [
+        ({"target": "u", "labels": {"service": "a\0b"}}, "labels.service"),
+        ({"target": "u", "labels": {"extra": {"k": "a\0"}}}, "labels.extra.k"),
+        ({"target": "u", "sampling": {"extra_body": {"stop": ["x", "\0"]}}}, "sampling.extra_body.stop[1]"),
+    ],
+)
+def test_text_with_a_nul_is_refused_where_it_stands(tree: dict[str, Any], path: str) -> None:
+    with pytest.raises(SpecError, match="NUL") as refused:
+        from_tree(tree, "a.toml")
+    assert f"`$.{path}`" in str(refused.value.params["detail"])
+
+
 def test_a_tree_is_refused_by_its_source() -> None:
     with pytest.raises(SpecError) as seen:
         from_tree({"target": "t", "load": {"x": 1}}, "options")

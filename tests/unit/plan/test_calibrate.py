@@ -58,6 +58,16 @@ def test_a_tuning_is_found_again_from_two_of_its_loads(setup: Setup) -> None:
         assert got.output_tokens_per_s.mid == pytest.approx(want.output_tokens_per_s.mid, rel=0.03)
 
 
+def test_what_one_run_says_of_waiting_is_halfway_to_what_is_known() -> None:
+    """The row says 4 partners; a run that shows 16 gives 8: the geometric mean."""
+    seen = Tuning(partners=16.0)
+    runs = []
+    for load in (1, 4):
+        made = latency(CPU, LENGTHS, load, seen)
+        runs.append(_measured(load, made.tpot_s.mid * 1e3, made.ttft_s.mid * 1e3))
+    assert calibrate(CPU, runs).partners == pytest.approx(8.0, rel=0.02)
+
+
 SMALL = {
     1: (5.25, 121.3, 142),
     2: (16.56, 141.0, 108),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from nilometer.core.errors import SpecError
@@ -64,3 +65,13 @@ def test_experts_alone() -> None:
     assert bits("experts", "mxfp4_experts") == 4.25
     assert bits("linear", "mxfp4_experts") == bits("shared", "mxfp4_experts") == 16
     assert bits("experts", "int8") == 8
+
+
+def test_every_precision_can_be_kept_by() -> None:
+    """What is asked of it again and again is kept under it: equal ones share a place, and no two rows do."""
+    rows = list(PRECISIONS.values())
+    assert len(set(rows)) == len(rows)
+    for row in rows:
+        twin = msgspec.structs.replace(row)
+        assert (twin == row, hash(twin) == hash(row)) == (True, True)
+        assert msgspec.structs.replace(row, linear_bits=1.0) != row

@@ -30,7 +30,7 @@ def test_one_request_waits_for_nobody() -> None:
     assert made.tpot_s.mid == pytest.approx(step)
     assert made.ttft_s.mid == pytest.approx(GPU.request_s + prefill)
     assert made.output_tokens_per_s.mid == pytest.approx(256 / (GPU.request_s + prefill + 255 * step))
-    assert (made.bound, made.running, made.basis) == ("bandwidth", 1, GPU.source)
+    assert (made.bound, made.running, made.basis) == ("bandwidth", 1, f"prior ({GPU.source})")
 
 
 def test_every_request_sits_through_the_others_prefills_once() -> None:

@@ -67,6 +67,19 @@ def test_the_limits_of_a_container_are_read_from_its_own_files(tmp_path: Path, m
     assert (seen.container_cpu_limit, seen.container_memory_limit_bytes) == (0.5, 512 << 20)
 
 
+@pytest.mark.parametrize(
+    ("limit", "used", "free"), [("1000\n", "400\n", 600), ("1000", "1200", 0), ("1000", None, 1000), ("max", "5", None)]
+)
+def test_what_is_left_of_a_memory_limit(
+    limit: str, used: str | None, free: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(machine, "_CGROUP", tmp_path)
+    (tmp_path / "memory.max").write_text(limit)
+    if used is not None:
+        (tmp_path / "memory.current").write_text(used)
+    assert machine.container_free_bytes() == free
+
+
 def test_the_client_names_what_its_figures_depend_on() -> None:
     client = read_client("uvloop")
     assert client.python == platform.python_version()

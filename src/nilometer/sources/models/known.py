@@ -1,7 +1,8 @@
 """The table of known models: facts of their configs, and their published number of parameters; names in any spelling.
 
 `known.csv` is read by the readers of configs. A row is in it only if the parameters they count are the published ones,
-or if its note says that no count was found. A source that says "recalled" is held by that count alone.
+or if its note says that no count was found. A fact that could not be read anywhere is left empty and thus unknown, and
+the note says why.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 
@@ -67,6 +68,20 @@ def test_the_table_is_large_and_every_row_says_where_it_is_from() -> None:
     assert all(row.source and row.dtype in PRECISIONS for row in ROWS)
     assert all(row.published_source for row in ROWS if row.published)
     assert {row.name for row in ROWS if row.published is None} == WITHOUT_COUNT
+
+
+WITHOUT_CONTEXT = {"Qwen/Qwen1.5-MoE-A2.7B"}
+"""Their sources contradict each other, as their notes say."""
+
+
+def test_no_fact_is_from_memory() -> None:
+    """What no source states is empty, and its note says so."""
+    assert [row.name for row in ROWS if re.search("recall|memory|guess|assumed", row.source, re.IGNORECASE)] == []
+    assert {row.name for row in ROWS if not row.cells["max_context"]} == WITHOUT_CONTEXT
+    for row in ROWS:
+        shape = shape_of_row(row)
+        assert (shape.max_context is None) is (row.name in WITHOUT_CONTEXT), row.name
+        assert row.name not in WITHOUT_CONTEXT or "context left out" in row.note
 
 
 def test_every_part_of_a_row_is_counted() -> None:

@@ -1,0 +1,42 @@
+"""`nilo plan MODEL`: what a model needs, what a device holds of it, and how fast that will be."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from .plan_options import plan_options
+from .session import Session, shared_options
+
+
+@click.command()
+@click.argument("model", metavar="[MODEL]", required=False)
+@plan_options
+@shared_options
+def command(model: str | None, session: Session, explain: bool, **given: Any) -> None:
+    """KV memory, greatest concurrency and latency of MODEL on a device, each figure with an 80 % interval.
+
+    MODEL is a known name (llama-3.1-8b), a config.json or the folder it lies in, a .gguf or .safetensors file, or the
+    address of a running server. Without --device only what the model itself needs is told. Exit 0: it fits; 1: it does
+    not, or an SLO is missed.
+    """
+    from nilometer.plan.answer import answer
+    from nilometer.plan.explain import explain as explained
+    from nilometer.report.plan import plan_document
+
+    from .plan_machine import plan_object
+    from .planning import asked, calibrated
+
+    found = asked(model, given)
+    if given["calibrate"]:
+        found = calibrated(found, given["calibrate"], session.archive_url)
+    plan = answer(found.question)
+    lines = explained(plan) if explain else ()
+    session.emit(
+        {**plan_object(found, plan), **({"explain": lines} if explain else {})},
+        lambda: session.render(
+            plan_document(plan, session.words, lengths_from=found.lengths_from, lines=lines, notes=found.notes)
+        ),
+    )
+    raise SystemExit(1 if plan.fits is False else 0)
