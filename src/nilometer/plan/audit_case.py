@@ -79,6 +79,11 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
         return longest_of(self.asked)
 
     @property
+    def visible_bytes(self) -> float:
+        """The device's memory as its driver shows it; 0 where it is not known."""
+        return 0.0 if self.asked.device is None else self.asked.device.shown_bytes.bytes
+
+    @property
     def load(self) -> int | None:
         """Requests at once that one copy is to serve."""
         asked = self.asked.concurrency
@@ -97,7 +102,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
         None without a device or where that cannot be planned.
         """
         device = self.asked.device
-        if device is None:
+        if not self.visible_bytes or device is None:
             return None
         settings = msgspec.structs.replace(self.question.settings, **changed)
         question = msgspec.structs.replace(
@@ -142,7 +147,7 @@ def case_of(launch: Launch, asked: Asked) -> Case:
     """A launch put to what it is to serve. SpecErrors of `kv` for a precision that is not known."""
     precision = asked.precision or precision_of(launch.weights or asked.shape.dtype)
     device = asked.device
-    visible = None if device is None else device.visible_bytes or device.memory_bytes
+    visible = None if device is None else device.shown_bytes.bytes
     longest = longest_of(asked) or launch.settings.context or asked.shape.max_context or 1
     question = Question(
         shape=asked.shape,
@@ -160,7 +165,7 @@ def case_of(launch: Launch, asked: Asked) -> Case:
         pairs=asked.pairs,
         concurrency=asked.concurrency or 1,
     )
-    before = None if device is None else _memory(question, device)
+    before = _memory(question, device) if device is not None and visible else None
     return Case(launch=launch, asked=asked, question=question, before=before)
 
 

@@ -25,6 +25,8 @@ from .memory import Memory
 
 FAR = 2.0
 """A greatest length over so many times the p99.9 is called far over it."""
+FAR_IN_PAGES = 4.0
+"""The same where a length costs only when it is asked for."""
 WORTH = 0.01
 """A gain below this share of the pool is none."""
 _PAD = 256
@@ -40,7 +42,7 @@ def far_over(case: Case) -> Iterator[Finding]:
         return
     if case.contiguous:
         yield from _reserved(case, plan, longest)
-    elif plan.context >= FAR * room_for(longest):
+    elif plan.context >= FAR_IN_PAGES * longest:
         yield from _paged(case, plan, longest)
 
 

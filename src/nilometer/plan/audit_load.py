@@ -30,7 +30,7 @@ from .versions import parse_version
 
 NEAR = 0.03
 """Shares of memory closer than this are alike."""
-WORTH = 0.02
+WORTH = 0.01
 """A gain below this share of the pool is none."""
 _SPARE = 1.25
 """What stands beside an engine's share has room for so many times its middle estimate."""
@@ -92,14 +92,14 @@ def share_low(case: Case) -> Iterator[Finding]:
 def _usual_share(case: Case) -> float | None:
     """The share of memory that the engine takes where nothing is said; None where it takes none of a device."""
     device = case.asked.device
-    if device is None or device.kind == "cpu" or settings_of(case).kv_bytes is not None:
+    if not case.visible_bytes or device is None or device.kind == "cpu" or settings_of(case).kv_bytes is not None:
         return None
     release = _release(case)
     if case.engine == "vllm":
         return epoch_of(release).utilisation
     if case.engine == "sglang":
         bare = msgspec.structs.replace(settings_of(case), utilisation=None)
-        return sglang_fraction(device.visible_bytes or device.memory_bytes, _rank(case), bare, release)
+        return sglang_fraction(case.visible_bytes, _rank(case), bare, release)
     return 1.0 if case.engine == "tgi" else None
 
 
@@ -127,7 +127,7 @@ def share_high(case: Case) -> Iterator[Finding]:
     plan, told, usual = case.before, settings_of(case).utilisation, _usual_share(case)
     if plan is None or told is None or usual is None or told <= usual:
         return
-    visible = plan.stages[0].usable_bytes / told if case.engine == "vllm" else _visible(case)
+    visible = case.visible_bytes
     needed = _beside(case, plan, visible, usual)
     left = (1 - told) * visible
     if needed is None or left >= needed:
@@ -150,11 +150,6 @@ def share_high(case: Case) -> Iterator[Finding]:
         remedies=[Remedy(slug="audit_share_high", flags=words, gain=gain("bytes", (1 - safe) * visible - left))],
         confidence="likely",
     )
-
-
-def _visible(case: Case) -> float:
-    device = case.asked.device
-    return 0.0 if device is None else device.visible_bytes or device.memory_bytes
 
 
 def _beside(case: Case, plan: Memory, visible: float, usual: float) -> float | None:
