@@ -63,6 +63,8 @@ def read_config(path: Path) -> Launch:
 
 def read_text(path: Path) -> str:
     """A file of text, of bounded size. DataErrors as above."""
+    if path.is_dir():
+        raise DataError("file_unreadable", file=str(path), detail="EISDIR")
     with open_file(path) as file:
         data = file.read(MOST_BYTES + 1)
     if len(data) > MOST_BYTES:

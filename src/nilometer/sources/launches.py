@@ -28,7 +28,7 @@ def read_launch(
 
         return read_engine_server(bare, headers=headers, insecure=insecure, proxy=proxy)
     path = Path(bare)
-    if "\n" not in bare and _exists(path):
+    if bare and "\n" not in bare and _exists(path):
         return read_config(path)
     if not re.search(r"\s", bare) and re.search(r"[\\/]|\.(ya?ml|env|sh|service)$", bare):
         raise DataError("file_unreadable", file=bare[:400], detail="ENOENT")
