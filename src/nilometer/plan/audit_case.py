@@ -149,6 +149,7 @@ def case_of(launch: Launch, asked: Asked) -> Case:
     device = asked.device
     visible = None if device is None else device.shown_bytes.bytes
     longest = longest_of(asked) or launch.settings.context or asked.shape.max_context or 1
+    unheeded = launch.engine == "ollama" and not launch.settings.flash  # it keeps 16 bits without flash attention
     question = Question(
         shape=asked.shape,
         precision=precision,
@@ -157,8 +158,8 @@ def case_of(launch: Launch, asked: Asked) -> Case:
         version=None if launch.engine == "ollama" else launch.version,
         parallel=launch.parallel,
         settings=settled(launch, asked.shape, visible, precision.name),
-        key_precision=launch.key_precision,
-        value_precision=launch.value_precision,
+        key_precision="auto" if unheeded else launch.key_precision,
+        value_precision=None if unheeded else launch.value_precision,
         file_bytes=asked.file_bytes,
         lengths=_mean(asked.pairs, longest),
         context=longest,

@@ -82,8 +82,8 @@ def share_low(case: Case) -> Iterator[Finding]:
             figure("audit_share", told, "share", COMMAND),
             figure_of("audit_kv", plan.kv_bytes, "bytes"),
             figure_of("audit_kv_after", after.kv_bytes, "bytes"),
-            figure("audit_held", case.held(plan), "requests"),
-            figure("audit_held_after", case.held(after), "requests"),
+            figure("audit_held", case.held(plan)),
+            figure("audit_held_after", case.held(after)),
         ],
         remedies=[Remedy(slug="audit_share_low", flags=words, gain=more)],
     )
@@ -185,11 +185,9 @@ def queueing(case: Case) -> Iterator[Finding]:
         "medium",
         {"limit": limit, "load": load, "held": more, "flags": " ".join(words)},
         evidence=[
-            figure(
-                "audit_limit", limit, "requests", COMMAND if {"max_seqs", "slots"} & case.launch.told else "default"
-            ),
-            figure("audit_load", load, "requests", WORKLOAD),
-            figure("audit_held_after", more, "requests"),
+            figure("audit_limit", limit, None, COMMAND if {"max_seqs", "slots"} & case.launch.told else "default"),
+            figure("audit_load", load, None, WORKLOAD),
+            figure("audit_held_after", more),
             figure_of("audit_kv_after", after.kv_bytes, "bytes"),
         ],
         remedies=[Remedy(slug="audit_seqs_queue", flags=words, gain=gain("requests", more - limit))],
@@ -231,8 +229,8 @@ def preempting(case: Case) -> Iterator[Finding]:
         "medium",
         {"inside": inside, "held": held, "over": inside - held, "flags": " ".join(words)},
         evidence=[
-            figure("audit_limit", limit, "requests", COMMAND if told else "default"),
-            figure("audit_held", held, "requests"),
+            figure("audit_limit", limit, None, COMMAND if told else "default"),
+            figure("audit_held", held),
             figure_of("audit_kv", plan.kv_bytes, "bytes"),
             *kept,
         ],
@@ -259,10 +257,8 @@ def sampling(case: Case) -> Iterator[Finding]:
         "medium" if case.short else "low",
         {"seqs": plan.batch.seqs, "load": load, "bytes": middle(more), "flags": " ".join(words)},
         evidence=[
-            figure(
-                "audit_limit", plan.batch.seqs, "requests", COMMAND if "max_seqs" in case.launch.told else "default"
-            ),
-            figure("audit_load", load, "requests", WORKLOAD),
+            figure("audit_limit", plan.batch.seqs, None, COMMAND if "max_seqs" in case.launch.told else "default"),
+            figure("audit_load", load, None, WORKLOAD),
             figure_of("audit_activation", activation.bytes, "bytes"),
             figure_of("audit_kv", plan.kv_bytes, "bytes"),
             figure_of("audit_kv_after", after.kv_bytes, "bytes"),
@@ -293,9 +289,9 @@ def cache_precision(case: Case) -> Iterator[Finding]:
         "medium",
         {"held": case.held(plan), "load": load, "bytes": plan.bytes_per_token, "flags": " ".join(words)},
         evidence=[
-            figure("audit_load", load, "requests", WORKLOAD),
-            figure("audit_held", case.held(plan), "requests"),
-            figure("audit_held_after", case.held(after), "requests"),
+            figure("audit_load", load, None, WORKLOAD),
+            figure("audit_held", case.held(plan)),
+            figure("audit_held_after", case.held(after)),
             figure("audit_bytes_per_token", plan.bytes_per_token, "bytes"),
             figure("audit_bytes_per_token_after", after.bytes_per_token, "bytes"),
         ],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from math import exp
 
 from nilometer.core.finding import Evidence, Finding, Remedy
 
@@ -23,8 +24,10 @@ from .audit_case import (
     quantile,
     settings_of,
 )
+from .factors import factors
 from .interval import Interval
 from .memory import Memory
+from .roofline import Z_80
 from .startup_others import MIB
 from .step import decode_step, prefill_step
 from .work import Setup
@@ -62,7 +65,7 @@ def chunk_stalls(case: Case) -> Iterator[Finding]:
             figure("audit_stall_after", 1e3 * then, "ms"),
             *([] if freed is None else [figure("audit_freed", middle(freed), "bytes")]),
         ],
-        remedies=[Remedy(slug="audit_chunk_stall", flags=words, gain=gain("ms", 1e3 * (now - then)))],
+        remedies=[Remedy(slug="audit_chunk_stall", flags=words, gain=_ms(made, now - then))],
         confidence="likely",
     )
 
@@ -89,6 +92,13 @@ def _freed(case: Case, chunk: int) -> Gain | None:
     return None if case.before is None or after is None else difference(case.before.kv_bytes, after.kv_bytes)
 
 
+def _ms(made: Setup, seconds: float) -> Gain:
+    """Time won, as uncertain as the efficiencies that it is computed by."""
+    spread = exp(Z_80 * factors(made.engine, made.device.kind, made.version).tpot_spread)
+    mid = 1e3 * seconds
+    return gain("ms", mid, low=mid / spread, high=mid * spread)
+
+
 def chunk_small(case: Case) -> Iterator[Finding]:
     """A prompt is computed in so many small pieces that reading the weights for each of them counts."""
     made, chunk, pairs = case.setup, _chunk(case), case.asked.pairs
@@ -111,7 +121,7 @@ def chunk_small(case: Case) -> Iterator[Finding]:
             figure("audit_prefill", 1e3 * now, "ms"),
             figure("audit_prefill_after", 1e3 * then, "ms"),
         ],
-        remedies=[Remedy(slug="audit_chunk_small", flags=words, gain=gain("ms", 1e3 * (now - then)))],
+        remedies=[Remedy(slug="audit_chunk_small", flags=words, gain=_ms(made, now - then))],
         confidence="likely",
     )
 
@@ -269,10 +279,8 @@ def flash_off(case: Case) -> Iterator[Finding]:
 
 def _needs_flash(case: Case, cached: str, words: Sequence[str]) -> Finding:
     """llama.cpp refuses to start; Ollama keeps 16 bits and says so in its log alone."""
-    plain = case.plan(key="f16", value="f16")
-    saved = None
-    if plain is not None and case.before is not None:
-        saved = gain("bytes", plain.need_bytes - case.before.need_bytes)
+    plain, small = case.plan(key="f16", value="f16"), case.plan(key=case.launch.key_precision, value=cached)
+    saved = None if plain is None or small is None else gain("bytes", plain.need_bytes - small.need_bytes)
     slug = "audit_kv_needs_flash" if case.engine == "llama.cpp" else "audit_kv_not_quantised"
     return finding(
         slug,

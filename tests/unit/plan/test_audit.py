@@ -369,7 +369,8 @@ def test_a_cache_type_that_wants_flash_attention() -> None:
     assert (one.severity, one.remedies[0].flags) == ("high", ["-fa on"])
     assert gained(one) == 65_536 * SMOL_PER_TOKEN * (1 - 34 / 64)
     text = "OLLAMA_FLASH_ATTENTION=0 OLLAMA_KV_CACHE_TYPE=q8_0 OLLAMA_CONTEXT_LENGTH=2048 ollama serve"
-    assert "audit_kv_not_quantised" in found(text, device=SMALL, concurrency=1)
+    ollama = found(text, device=SMALL, concurrency=1)["audit_kv_not_quantised"]
+    assert gained(ollama) == 2_048 * LLAMA_PER_TOKEN * (1 - 34 / 64)
 
 
 def test_flags_that_are_not_known_or_not_counted() -> None:
