@@ -28,6 +28,16 @@ from .work import Setup
 
 TAIL = 0.999
 """The length that nearly all requests stay within: one in a thousand is longer."""
+UNSIZED = Device(
+    name="cpu",
+    kind="cpu",
+    memory_bytes=2.0**50,
+    visible_bytes=2.0**50,
+    bandwidth_bytes_per_s=None,
+    flops={},
+    source="as much as was built in",
+)
+"""What llama.cpp reserves is the same on any device: where none is named it is planned on one that holds anything."""
 PLAN, WORKLOAD, COMMAND = "plan", "workload", "command"
 """Where a figure of evidence is from."""
 
@@ -60,8 +70,9 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     launch: Launch
     asked: Asked
     question: Question
+    planned_on: Device | None
     before: Memory | None
-    """None without a device, or where the launch cannot be planned."""
+    """None without a device that a plan needs, or where the launch cannot be planned."""
 
     @property
     def engine(self) -> str:
@@ -80,7 +91,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def visible_bytes(self) -> float:
-        """The device's memory as its driver shows it; 0 where it is not known."""
+        """The device's memory as its driver shows it; 0 where it is not known: then nothing may hang on what fits."""
         return 0.0 if self.asked.device is None else self.asked.device.shown_bytes.bytes
 
     @property
@@ -101,8 +112,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
 
         None without a device or where that cannot be planned.
         """
-        device = self.asked.device
-        if not self.visible_bytes or device is None:
+        if self.planned_on is None:
             return None
         settings = msgspec.structs.replace(self.question.settings, **changed)
         question = msgspec.structs.replace(
@@ -112,7 +122,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
             key_precision=key or self.question.key_precision,
             value_precision=value or self.question.value_precision,
         )
-        return _memory(question, device)
+        return _memory(question, self.planned_on)
 
     def held(self, plan: Memory) -> int:
         """Requests of the workload that a plan has room for at once, the engine's own limit left out."""
@@ -166,8 +176,9 @@ def case_of(launch: Launch, asked: Asked) -> Case:
         pairs=asked.pairs,
         concurrency=asked.concurrency or 1,
     )
-    before = _memory(question, device) if device is not None and visible else None
-    return Case(launch=launch, asked=asked, question=question, before=before)
+    planned_on = device if visible else UNSIZED if launch.plan_engine == "llama.cpp" else None
+    before = None if planned_on is None else _memory(question, planned_on)
+    return Case(launch=launch, asked=asked, question=question, planned_on=planned_on, before=before)
 
 
 def _memory(question: Question, device: Device) -> Memory | None:

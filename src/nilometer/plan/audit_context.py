@@ -224,7 +224,7 @@ def _longer(case: Case, each: int, slots: int) -> tuple[list[list[str]], list[Ev
     ways: list[list[str]] = []
     cost: list[Evidence] = []
     after = case.plan(context=each * slots)
-    if after is None or after.starts:
+    if after is None or after.starts or not case.visible_bytes:
         ways.append(_context_flags(case, each, slots))
     if plan is not None and after is not None:
         unit = "bytes"

@@ -175,7 +175,7 @@ def queueing(case: Case) -> Iterator[Finding]:
     """Fewer requests at once than are asked for, while memory has room for more."""
     plan, load = case.before, case.load
     limit = None if plan is None else case.limit(plan)
-    if plan is None or load is None or limit is None or limit >= load or not plan.starts:
+    if plan is None or load is None or limit is None or limit >= load or not plan.starts or not case.visible_bytes:
         return
     more, after, words = _raised(case, plan, limit, load)
     if more <= limit or after is None:
@@ -272,7 +272,7 @@ def cache_precision(case: Case) -> Iterator[Finding]:
     plan, load = case.before, case.load
     if plan is None or load is None or not case.short or not plan.starts or not _wide(case):
         return
-    if case.contiguous and plan.need_bytes < plan.kv_bytes.mid / 2:
+    if case.contiguous and (not case.visible_bytes or plan.need_bytes < plan.kv_bytes.mid / 2):
         return
     after = case.plan(key="q8_0", value="q8_0") if case.contiguous else case.plan(key="fp8")
     if after is None:

@@ -262,19 +262,23 @@ def flash_off(case: Case) -> Iterator[Finding]:
     after = case.plan(flash=True)
     if case.before is None or after is None:
         return
-    more = difference(case.before.kv_bytes, after.kv_bytes)
+    now, then = _buffer(case.before), _buffer(after)
+    more = difference(then, now)
     if middle(more) < _FLASH_WORTH:
         return
     yield finding(
         "audit_flash_off",
         "medium",
         {"bytes": middle(more), "flags": " ".join(words)},
-        evidence=[
-            figure_of("audit_kv", case.before.kv_bytes, "bytes"),
-            figure_of("audit_kv_after", after.kv_bytes, "bytes"),
-        ],
+        evidence=[figure_of("audit_buffer", now, "bytes"), figure_of("audit_buffer_after", then, "bytes")],
         remedies=[Remedy(slug="audit_flash_off", flags=words, gain=more)],
     )
+
+
+def _buffer(plan: Memory) -> Interval:
+    """What llama.cpp works in."""
+    found = (term.bytes for stage in plan.stages for term in stage.terms if term.name == "compute_buffer")
+    return next(found, Interval(0.0, 0.0, 0.0))
 
 
 def _needs_flash(case: Case, cached: str, words: Sequence[str]) -> Finding:

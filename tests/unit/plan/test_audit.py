@@ -108,6 +108,15 @@ def test_llama_cpp_reserves_the_whole_length() -> None:
     assert (one.kind, one.severity) == ("remedy", "medium")
 
 
+@pytest.mark.parametrize("where", [None, LAPTOP])
+def test_what_is_reserved_hangs_on_no_device(where: Device | None) -> None:
+    """Nor does it say what fits on one that is not known."""
+    text = "llama-server -m m-F16.gguf -c 65536 -np 8 -t 8"
+    met = found(text, shape=SMOL, device=where, concurrency=100, cores=8)
+    assert set(met) == {"audit_context_reserved"}
+    assert gained(met["audit_context_reserved"]) == (65_536 - 16_384) * SMOL_PER_TOKEN
+
+
 def test_a_length_left_to_the_model_is_reserved_too() -> None:
     """4 slots share what the model was trained for, 131,072 tokens: 4 x 2,048 would do."""
     one = found("llama-server -m m-Q4_K_M.gguf", device=SMALL, concurrency=4)["audit_context_reserved"]
