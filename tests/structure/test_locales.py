@@ -310,6 +310,7 @@ def _as_text(node: ast.AST) -> str | None:
 def test_every_slug_handed_on_has_its_words() -> None:
     known = {key.split(".")[1] for key in KEYS if key.startswith(("error.", "finding."))}
     checks = {key.split(".")[2] for key in KEYS if key.startswith("screen.doctor.")}
+    checks |= {key.split(".")[3] for key in KEYS if key.startswith(("screen.advice.option.", "screen.advice.fit."))}
     unknown = [(where, slug) for where, slug in _slugs_named() if slug not in known | checks]
     assert unknown == []
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from nilometer.core.finding import Finding, Remedy
 
-from .audit_case import COMMAND, Asked, Case, case_of, figure, finding
+from .audit_case import COMMAND, Case, Wanted, case_of, figure, finding
 from .audit_context import far_over, not_starting, over_trained, too_short
 from .audit_load import cache_precision, heads, preempting, queueing, sampling, share_high, share_low
 from .audit_speed import batching_off, chunk_small, chunk_stalls, eager, flash_off, prefix_off, threads
@@ -69,7 +69,7 @@ TRAPS: Mapping[str, Callable[[Case], Iterator[Finding]]] = {
 """THE table of traps."""
 
 
-def audit(launch: Launch, asked: Asked) -> tuple[Finding, ...]:
+def audit(launch: Launch, asked: Wanted) -> tuple[Finding, ...]:
     """What is wrong with how an engine was started, for what it is asked to serve; the order is that of the table.
 
     SpecErrors of the plan's rooms for what cannot be computed with: a precision that is not known, lengths below zero.

@@ -42,7 +42,7 @@ PLAN, WORKLOAD, COMMAND = "plan", "workload", "command"
 """Where a figure of evidence is from."""
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     """What an engine is to serve, and on what. None = not known: what hangs on it is then not looked at."""
 
     shape: Shape
@@ -68,7 +68,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     """One launch under audit."""
 
     launch: Launch
-    asked: Asked
+    asked: Wanted
     question: Question
     planned_on: Device | None
     before: Memory | None
@@ -153,7 +153,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
         return made if rate(device, made.precision.arithmetic) else None
 
 
-def case_of(launch: Launch, asked: Asked) -> Case:
+def case_of(launch: Launch, asked: Wanted) -> Case:
     """A launch put to what it is to serve. SpecErrors of `kv` for a precision that is not known."""
     precision = asked.precision or precision_of(launch.weights or asked.shape.dtype)
     device = asked.device
@@ -195,7 +195,7 @@ def _mean(pairs: Pairs, longest: int) -> Lengths:
     return Lengths(max(1.0, sum(inputs) / len(pairs)), max(1.0, sum(outputs) / len(pairs)))
 
 
-def longest_of(asked: Asked) -> int | None:
+def longest_of(asked: Wanted) -> int | None:
     """The p99.9 as told or of the pairs; never above what the model was trained for."""
     found = asked.longest
     if found is None and asked.pairs:

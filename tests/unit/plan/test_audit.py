@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from nilometer.core.errors import NiloError
 from nilometer.core.finding import Finding
 from nilometer.plan.audit import TRAPS, audit
-from nilometer.plan.audit_case import Asked, quantile
+from nilometer.plan.audit_case import Wanted, quantile
 from nilometer.plan.audit_speed import slot_use
 from nilometer.plan.devices import Device, device
 from nilometer.plan.launch import read_command
@@ -46,7 +46,7 @@ LLAMA_PER_TOKEN, SMOL_PER_TOKEN = 131_072, 23_040
 def found(command: str, **asked: object) -> Mapping[str, Finding]:
     """Slug -> finding."""
     given_to = {"shape": LLAMA_8B, "device": H100, "pairs": PAIRS, "concurrency": 32, **asked}
-    return {one.slug: one for one in audit(read_command(command), Asked(**given_to))}  # type: ignore[arg-type]
+    return {one.slug: one for one in audit(read_command(command), Wanted(**given_to))}  # type: ignore[arg-type]
 
 
 def gained(one: Finding, which: int = 0) -> float:
@@ -394,7 +394,7 @@ def test_flags_that_are_not_known_or_not_counted() -> None:
 
 def test_without_device_and_workload_nothing_is_made_up() -> None:
     text = "vllm serve m --max-model-len 131072 --gpu-memory-utilization 0.3 --enforce-eager --max-num-seqs 4"
-    assert audit(read_command(text), Asked(shape=LLAMA_8B)) == ()
+    assert audit(read_command(text), Wanted(shape=LLAMA_8B)) == ()
 
 
 FALLS: list[tuple[str, dict[str, object]]] = [
