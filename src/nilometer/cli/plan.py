@@ -26,18 +26,21 @@ def command(model: str | None, session: Session, explain: bool, advice: bool, **
     from nilometer.plan.explain import explain as explained
     from nilometer.report.plan import Beside, plan_document
 
+    from .plan_audit import audited, launched
     from .plan_machine import plan_object
     from .plan_wishes import wished
     from .planning import asked, calibrated
 
     wishes, told = wished(given)
-    found = asked(model, given)
+    launch = launched(given)
+    found = asked(model or (launch.model if launch else None), given, launch)
     if given["calibrate"]:
         found = calibrated(found, given["calibrate"], session.archive_url)
     plan = answer(found.question)
     advised = advise(plan, wishes)
     lines = explained(plan) if explain else ()
-    beside = Beside(found.lengths_from, advised, lines, (*found.notes, *told), advice)
+    traps = None if launch is None else audited(found, launch, given)
+    beside = Beside(found.lengths_from, advised, lines, (*found.notes, *told), advice, traps)
     session.emit(
         {**plan_object(found, plan, beside), **({"explain": lines} if explain else {})},
         lambda: session.render(plan_document(plan, beside, session.words)),

@@ -46,7 +46,7 @@ def plan_object(asked: Asked, answer: Answer, beside: Beside) -> dict[str, objec
         "greatest_throughput": None if answer.full is None else _latency(answer.full),
         "crossover_batch": answer.crossover,
         **advice_objects(beside.advice),
-        "audit": [],
+        "audit": None if beside.traps is None else findings_of(beside.traps),
         "findings": findings_of([*(() if plan is None else plan.notes), *beside.notes]),
     }
 

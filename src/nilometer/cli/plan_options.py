@@ -58,6 +58,12 @@ _OPTIONS = (
     click.option(
         "--calibrate", metavar="RUN", multiple=True, help="Scale the forecast by own runs: RUN or GROUP, repeatable."
     ),
+    click.option(
+        "--audit",
+        metavar="COMMAND|FILE|URL",
+        help='What is wrong with how an engine is started: "vllm serve ...", its config file, or a running server.',
+    ),
+    click.option("--shared-prefix", type=TOKENS, help="Tokens that prompts begin with alike, for the audit."),
     click.option("--explain", is_flag=True, help="Each formula with its numbers filled in."),
     click.option("--layers", type=_COUNT, help="A shape by numbers, without a model: its layers."),
     click.option("--kv-heads", type=_COUNT, help="Its KV heads."),

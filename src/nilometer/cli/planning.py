@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import ceil
 from random import Random
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from nilometer.core.errors import SpecError
+from nilometer.core.errors import Param, SpecError
 from nilometer.core.finding import Finding
 from nilometer.plan.devices import Device, device, device_of
-from nilometer.plan.flight import Pairs
+from nilometer.plan.flight import SHARE, Pairs, demand
+from nilometer.plan.launch_fields import Launch
+from nilometer.plan.launch_settled import settled
 from nilometer.plan.parallel import Parallel
 from nilometer.plan.parameters import parameters
 from nilometer.plan.precision import precision_of
@@ -48,8 +51,8 @@ class Asked(NamedTuple):
     notes: tuple[Finding, ...] = ()
 
 
-def asked(model: str | None, given: Given) -> Asked:
-    """All options of a plan as its question.
+def asked(model: str | None, given: Given, launch: Launch | None = None) -> Asked:
+    """All options of a plan as its question; what an engine was started with stands in place of its options.
 
     Refuses with SpecError `plan_model_missing`, `plan_shape_incomplete`, `plan_shape_twice`, `plan_device_incomplete`
     and the slugs of the readers and tables.
@@ -61,7 +64,10 @@ def asked(model: str | None, given: Given) -> Asked:
     place = _device(given)
     shape = _raw_shape(raw, on_device=place is not None) if read is None else _known_shape(read)
     precision = precision_of(given["precision"] or (read.precision if read and read.precision else shape.dtype))
+    limit = given["max_context"] or (launch.settings.context if launch else None) or shape.max_context
     lengths, pairs, lengths_from = _lengths(given)
+    kept = _within(pairs, limit)
+    copies = (launch.parallel.data if launch else given["data"]) or 1
     key, value = _kv_precision(given["kv_precision"])
     question = Question(
         shape=shape,
@@ -74,12 +80,43 @@ def asked(model: str | None, given: Given) -> Asked:
         key_precision=key,
         value_precision=value,
         file_bytes=read.weight_bytes if read is not None and given["precision"] is None else None,
-        lengths=lengths,
-        context=given["context"] or _longest(pairs, lengths),
-        pairs=pairs,
+        lengths=_mean(kept) if kept != pairs else lengths,
+        context=given["context"] or _context(kept, lengths, -(-(given["concurrency"] or 1) // copies)),
+        pairs=kept,
         concurrency=given["concurrency"] or 1,
     )
-    return Asked(question, read, lengths_from)
+    if launch is not None:
+        question = as_started(question, launch)
+    cut = sum(old != new for old, new in zip(pairs, kept, strict=True))
+    params: dict[str, Param] = {"share": cut / len(pairs) if pairs else 0.0, "limit": limit}
+    notes = (Finding(slug="plan_lengths_cut", kind="note", severity="medium", params=params),) if cut else ()
+    return Asked(question, read, lengths_from, notes)
+
+
+def _within(pairs: Pairs, limit: int | None) -> Pairs:
+    """No engine takes a request longer than its limit: the input is cut to it, the output to what that leaves."""
+    if limit is None:
+        return pairs
+    cut = ((min(given, limit - 1.0), out) for given, out in pairs)
+    return tuple((given, min(out, limit - given)) for given, out in cut)
+
+
+def as_started(question: Question, launch: Launch) -> Question:
+    """The question of an engine that was started so."""
+    place = question.device
+    visible = None if place is None else place.shown_bytes.bytes
+    weights = question.precision if launch.weights is None else precision_of(launch.weights)
+    return msgspec.structs.replace(
+        question,
+        engine=launch.plan_engine,
+        version=question.version or (None if launch.engine == "ollama" else launch.version),
+        parallel=launch.parallel,
+        precision=weights,
+        file_bytes=question.file_bytes if weights is question.precision else None,
+        settings=settled(launch, question.shape, visible, weights.name),
+        key_precision=launch.key_precision,
+        value_precision=launch.value_precision,
+    )
 
 
 def calibrated(found: Asked, refs: Sequence[str], archive_url: str | None) -> Asked:
@@ -106,7 +143,8 @@ def calibrated(found: Asked, refs: Sequence[str], archive_url: str | None) -> As
     evidence = from_run.evidence_of(runs, known)
     each = setup(question, question.device, answer(question).slots)
     tuning = calibrate(each, evidence.measured)
-    return found._replace(question=msgspec.structs.replace(question, tuning=tuning), notes=evidence.findings)
+    notes = (*found.notes, *evidence.findings)
+    return found._replace(question=msgspec.structs.replace(question, tuning=tuning), notes=notes)
 
 
 def _runs(archive: Archive, ref: str) -> list[Run]:
@@ -240,5 +278,12 @@ def _mean(pairs: Pairs) -> Lengths:
     return Lengths(sum(inputs) / len(pairs), sum(outputs) / len(pairs))
 
 
-def _longest(pairs: Pairs, lengths: Lengths) -> int:
-    return round(max((sum(pair) for pair in pairs), default=lengths.input + lengths.output))
+def _context(pairs: Pairs, lengths: Lengths, at_once: int) -> int:
+    """Of a request as a whole; of unlike ones the length at which so many at once hold as much as these do.
+
+    That is the quantile of what they hold together, not the longest of them: see `flight`.
+    """
+    if not pairs:
+        return round(lengths.input + lengths.output)
+    one = demand(pairs, float)
+    return ceil(min(one.largest, one.quantile_of_sum(at_once, SHARE) / at_once))

@@ -146,10 +146,15 @@ def _limit(plan: Answer) -> Iterator[Fit]:
     """Where the engine plans for longer requests than were asked for: say so to it."""
     question, memory = plan.question, plan.memory
     if memory is not None and memory.context > question.context and question.engine != "llama.cpp":
-        limited = replace(question, settings=replace(question.settings, context=question.context))
-        yield from _fit(
-            "fit_limit", limited, told=flags(question.engine, "context", n=question.context), context=question.context
-        )
+        limit = max(question.context, _whole(memory.tokens.low))
+        limited = replace(question, settings=replace(question.settings, context=min(limit, memory.context)))
+        told = flags(question.engine, "context", n=limited.settings.context)
+        yield from _fit("fit_limit", limited, told=told, context=limited.settings.context)
+
+
+def _whole(tokens: float, step: int = 1024) -> int:
+    """A round number of tokens that a pool surely holds."""
+    return int(tokens // step) * step
 
 
 def _cache_lower(question: Question) -> Question | None:

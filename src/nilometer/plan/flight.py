@@ -17,6 +17,8 @@ import msgspec
 from nilometer.core.errors import SpecError
 
 Pairs = Sequence[tuple[float, float]]
+SHARE = 0.95
+"""Of the time, that what is in flight stays within a pool, where nothing else is asked."""
 _MOMENTS = 8
 """Points on the way of an output at which a request's need is taken."""
 _PAIRS_MAX = 2_000
@@ -76,7 +78,7 @@ def _thinned(pairs: Pairs) -> Pairs:
     return [ordered[int((i + 0.5) * len(ordered) / _PAIRS_MAX)] for i in range(_PAIRS_MAX)]
 
 
-def fit(capacity: float, one: Demand, share: float = 0.95) -> Fit:
+def fit(capacity: float, one: Demand, share: float = SHARE) -> Fit:
     """The greatest number of requests in flight that a pool of `capacity` holds, this share of the time."""
     worst = int(capacity // one.largest) if one.largest > 0 else 0
     mean = int(capacity // one.mean) if one.mean > 0 else 0

@@ -215,7 +215,7 @@ def _effect(
 
 
 def _gains(before: Figures, after: Figures, held_before: Sequence[Held], held_after: Sequence[Held]) -> bool:
-    """Whether anything that is wanted gets better: what is missing, or speed and room where nothing is."""
+    """Whether what is wanted gets better: what is missing; where nothing is, speed, and room that costs none."""
     if not before.fits:
         return bool(after.fits) or (after.free_bytes or 0.0) > (before.free_bytes or 0.0)
     missed = [
@@ -225,13 +225,15 @@ def _gains(before: Figures, after: Figures, held_before: Sequence[Held], held_af
     ]
     if missed:
         return any(better(then, now, less=at_most) for at_most, now, then in missed)
-    return better(after.tpot_ms, before.tpot_ms, less=True) or any(
-        better(new, old, less=False)
-        for new, old in (
-            (after.output_tokens_per_s, before.output_tokens_per_s),
-            (after.max_concurrency, before.max_concurrency),
-        )
-    )
+    if _faster(after, before):
+        return True
+    return better(after.max_concurrency, before.max_concurrency, less=False) and not _faster(before, after)
+
+
+def _faster(new: Figures, old: Figures) -> bool:
+    """By the time of a token, or by how many there are of them."""
+    more = better(new.output_tokens_per_s, old.output_tokens_per_s, less=False)
+    return more or better(new.tpot_ms, old.tpot_ms, less=True)
 
 
 def better(new: Interval | None, old: Interval | None, *, less: bool) -> bool:

@@ -17,7 +17,23 @@ from nilometer.text import units
 from nilometer.text.i18n import Catalogue
 
 from . import explain, findings, plan_advice
-from .document import Bar, Bars, Block, Cell, Column, Document, Fact, Facts, Foot, Lead, Note, Notes, Table
+from .document import (
+    Bar,
+    Bars,
+    Block,
+    Cell,
+    Column,
+    Document,
+    Fact,
+    Facts,
+    Foot,
+    Heading,
+    Lead,
+    Note,
+    Notes,
+    Table,
+    Text,
+)
 from .plan_words import devices_of, precision_of, requests_of
 
 MOST_ROWS = 7
@@ -33,6 +49,8 @@ class Beside(NamedTuple):
     lines: Sequence[Line] = ()
     notes: Sequence[Finding] = ()
     detailed: bool = False
+    traps: Sequence[Finding] | None = None
+    """What the audit found; None where none was asked for."""
 
 
 def plan_document(answer: Answer, beside: Beside, words: Catalogue) -> Document:
@@ -41,6 +59,7 @@ def plan_document(answer: Answer, beside: Beside, words: Catalogue) -> Document:
     blocks: list[Block] = [_lead(answer, advice, words)]
     blocks += plan_advice.shortfall(advice.shortfall, words)
     blocks.append(Facts(rows=list(_facts(answer, words, beside.lengths_from))))
+    blocks += _audit(beside.traps, words)
     if answer.latency:
         rows = shown(answer)
         blocks += [_table(rows, words), _bars(rows, words)]
@@ -76,6 +95,9 @@ def _lead(answer: Answer, advice: Advice, words: Catalogue) -> Lead:
     if missing:
         return Lead(text=words.say("screen.plan.too_large", missing=missing, **facts), tone="trouble")
     held = int(plan.concurrency.mid) * question.parallel.data
+    if not plan.starts and plan.fits:
+        told = {"engine": plan.engine, "longest": plan.context}
+        return Lead(text=words.say("screen.plan.too_long", held=held, **facts, **told), tone="trouble")
     if not plan.fits and plan.starts and not plan.short_bytes:
         return Lead(text=words.say("screen.plan.too_few_slots", held=held, **facts), tone="trouble")
     if not plan.fits:
@@ -151,14 +173,16 @@ def _holds(answer: Answer, plan: Memory, words: Catalogue) -> str:
         text = words.say("screen.plan.each_copy", text=text)
     if answer.mix is None or not answer.slots:
         return text
-    paged = answer.mix.paged
-    return text + words.say(
+    paged, limit = answer.mix.paged, answer.mix.limit
+    text += words.say(
         "screen.plan.mix",
-        n=answer.mix.requests,
+        n=paged.by_quantile,
         share=paged.share,
         worst=paged.by_worst_case,
         contiguous=answer.mix.contiguous,
     )
+    limited = limit is not None and limit < paged.by_quantile
+    return text + (words.say("screen.plan.limited", limit=limit) if limited else "")
 
 
 def _device(device: Device, words: Catalogue) -> str:
@@ -234,6 +258,17 @@ def _bars(rows: Sequence[Latency], words: Catalogue) -> Bars:
             for row in rows
         ],
     )
+
+
+def _audit(traps: Sequence[Finding] | None, words: Catalogue) -> Iterator[Block]:
+    """What is wrong with how the engine was started, the gravest first."""
+    if traps is None:
+        return
+    yield Heading(text=words.say("screen.plan.audit"))
+    if traps:
+        yield from _notes(traps, words)
+    else:
+        yield Text(text=words.say("screen.plan.audit_clean"))
 
 
 def _notes(told: Sequence[Finding], words: Catalogue) -> list[Block]:

@@ -136,7 +136,7 @@ def _replicas(found: Replicas, words: Catalogue) -> str:
         return words.say("screen.advice.no_copies", traffic=traffic)
     return words.say(
         "screen.advice.copies_for",
-        n=found.copies,
+        n=found.mid,
         spare=found.spare,
         low=found.low,
         high=found.high,
@@ -245,7 +245,7 @@ def _tiers(tiers: Sequence[Tier], words: Catalogue) -> Table:
             Column(words.say("screen.advice.full"), "decimal", words.say("screen.tokens_unit")),
             Column(words.say("screen.advice.risk_head"), "left"),
         ],
-        rows=[_tier(tier, words) for tier in tiers],
+        rows=[_tier(tier, words) for tier in tiers if tier.computes != "no"],
     )
 
 
@@ -266,6 +266,10 @@ def _tier(tier: Tier, words: Catalogue) -> list[Cell]:
 
 
 def _sources(tiers: Sequence[Tier], words: Catalogue) -> Iterator[Block]:
-    told = [Fact(tier.precision.upper(), _quality(tier.quality, words)) for tier in tiers if tier.quality.source]
+    told = [
+        Fact(tier.precision.upper(), _quality(tier.quality, words))
+        for tier in tiers
+        if tier.quality.source and tier.computes != "no"
+    ]
     if told:
         yield Facts(rows=told)

@@ -27,9 +27,12 @@ def precision_of(question: Question) -> str:
 
 def requests_of(question: Question, words: Catalogue, lengths_from: str) -> str:
     """Their lengths, and where these are from."""
-    return words.say(
+    told = words.say(
         "screen.plan.lengths",
         into=units.mean(question.lengths.input),
         out=units.mean(question.lengths.output),
         whence=words.say(f"screen.plan.lengths_from.{lengths_from}"),
     )
+    if not question.pairs:
+        return told
+    return told + words.say("screen.plan.lengths_mixed", n=question.concurrency, context=question.context)
