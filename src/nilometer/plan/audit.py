@@ -12,7 +12,7 @@ from nilometer.core.finding import Finding, Remedy
 
 from .audit_case import COMMAND, Case, Wanted, case_of, figure, finding
 from .audit_context import far_over, not_starting, over_trained, too_short
-from .audit_load import cache_precision, heads, preempting, queueing, sampling, share_high, share_low
+from .audit_load import cache_precision, heads, preempting, queueing, refusing, sampling, share_high, share_low
 from .audit_speed import batching_off, chunk_small, chunk_stalls, eager, flash_off, prefix_off, threads
 from .launch import Launch
 
@@ -52,6 +52,7 @@ TRAPS: Mapping[str, Callable[[Case], Iterator[Finding]]] = {
         share_low,
         share_high,
         preempting,
+        refusing,
         queueing,
         sampling,
         cache_precision,

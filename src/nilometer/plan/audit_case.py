@@ -294,6 +294,7 @@ _FLAGS: Mapping[str, Mapping[str, str]] = {
         "sglang": "--chunked-prefill-size {}",
         "tgi": "--max-batch-prefill-tokens {}",
     },
+    "admitted": {"tgi": "--max-concurrent-requests {}"},
     "tensor": {"vllm": "--tensor-parallel-size {}", "sglang": "--tp-size {}", "tgi": "--num-shard {}"},
     "prefix_caching": {
         "vllm": "--enable-prefix-caching",

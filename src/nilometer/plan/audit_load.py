@@ -171,6 +171,24 @@ def _graphs(case: Case, plan: Memory) -> Term | None:
     return next((term for term in vllm_terms(_rank(case), plan.batch, _GRAPHS_COUNTED) if term.name == "graphs"), None)
 
 
+def refusing(case: Case) -> Iterator[Finding]:
+    """More requests at once than the server lets in: the others are sent away with an error."""
+    admitted, load = case.launch.admitted, case.load
+    if admitted is None or load is None or load <= admitted:
+        return
+    words = flags(case.engine, admitted=load)
+    yield finding(
+        "audit_requests_refused",
+        "high",
+        {"limit": admitted, "load": load, "flags": " ".join(words)},
+        evidence=[
+            figure("audit_limit", admitted, None, COMMAND if "admitted" in case.launch.told else "default"),
+            figure("audit_load", load, None, WORKLOAD),
+        ],
+        remedies=[Remedy(slug="audit_requests_refused", flags=words, gain=gain("requests", load - admitted))],
+    )
+
+
 def queueing(case: Case) -> Iterator[Finding]:
     """Fewer requests at once than are asked for, while memory has room for more."""
     plan, load = case.before, case.load

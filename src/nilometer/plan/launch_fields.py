@@ -51,6 +51,8 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     threads: int | None = None
     continuous: bool = True
     """Whether a request may join those under way."""
+    admitted: int | None = None
+    """Requests at once beyond which others are refused, not queued."""
     kv_tokens: int | None = None
     """The pool, where it is given in tokens."""
     told: frozenset[str] = frozenset()
@@ -108,6 +110,7 @@ def launch_of(engine: str, found: Mapping[str, Value], version: str | None) -> L
         value_precision=_value_precision(engine, key, value),
         threads=_count(found, "threads"),
         continuous=found.get("continuous") is not False,
+        admitted=_count(found, "admitted") or ADMITTED.get(engine),
         kv_tokens=_kv_tokens(found),
         told=frozenset(found),
         uncounted=tuple(_text(found, f) or f for f, known in _precisions(key_known, value_known) if not known),
@@ -125,12 +128,11 @@ def _precisions(key: bool, value: bool) -> Iterable[tuple[str, bool]]:
 
 def _settings(engine: str, found: Mapping[str, Value], version: str | None) -> Settings:
     chunk = _count(found, "batched_tokens")
-    max_seqs = _count(found, "max_seqs") or _count(found, "admitted")
     chunked = found.get("chunked")
     return Settings(
         utilisation=_number(found, "utilisation"),
         context=_count(found, "context"),
-        max_seqs=max_seqs,
+        max_seqs=_count(found, "max_seqs"),
         batched_tokens=None if chunk == -1 else chunk,
         block=_count(found, "block"),
         chunked=False if chunk == -1 else chunked if isinstance(chunked, bool) else None,
@@ -145,6 +147,8 @@ def _settings(engine: str, found: Mapping[str, Value], version: str | None) -> S
     )
 
 
+ADMITTED: Mapping[str, int] = {"tgi": 128}
+"""Where nothing is said (text-generation-inference, docs/source/reference/launcher.md)."""
 FLASH_SINCE = (6_325,)
 """llama.cpp chooses flash attention by itself from about this build (PR 15434, August 2025)."""
 PREFIX_SINCE = {"vllm": (0, 8), "tgi": (3, 0)}

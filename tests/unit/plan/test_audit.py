@@ -259,6 +259,14 @@ def test_requests_wait_while_memory_has_room() -> None:
     assert (gained(slots), slots.remedies[0].flags) == (28, ["-np 32", "-c 65536"])
 
 
+def test_tgi_sends_away_whom_it_does_not_let_in() -> None:
+    """--max-concurrent-requests, 128 by default."""
+    text = "text-generation-launcher --model-id m --max-total-tokens 2048"
+    one = found(text, concurrency=200)["audit_requests_refused"]
+    assert (gained(one), one.remedies[0].flags) == (72, ["--max-concurrent-requests 200"])
+    assert "audit_requests_refused" not in found(f"{text} --max-concurrent-requests 200", concurrency=200)
+
+
 def test_the_sampler_eats_the_cache() -> None:
     """Llama-3.1-8B on 80 GB, 1,024 sequences by default: 256 give about 1.0 GiB back (published start-ups)."""
     one = found("vllm serve m --max-model-len 8192", concurrency=256)["audit_seqs_sampler"]
@@ -410,6 +418,7 @@ FALLS: list[tuple[str, dict[str, object]]] = [
     ("vllm serve m --max-model-len 1024 --max-num-batched-tokens 64 --gpu-memory-utilization 0.99", {}),
     ("vllm serve m --max-model-len 4096 --gpu-memory-utilization 0.4", {"concurrency": 900}),
     ("vllm serve m --max-model-len 4096 --max-num-seqs 512", {"device": SMALL, "concurrency": 400}),
+    ("text-generation-launcher --model-id m --max-total-tokens 2048", {"concurrency": 200}),
     ("vllm serve m -tp 3 --frob --max-modellen 3 --cpu-offload-gb 1", {}),
     ("vllm serve m --max-model-len 4096", {"device": msgspec.structs.replace(SMALL, visible_bytes=12 * GIB)}),
     ("sglang serve --model-path m --disable-radix-cache", {"prefix_tokens": 99, "prefix_share": 0.5}),
@@ -438,7 +447,7 @@ def test_every_finding_is_met_and_can_be_said_in_both_languages() -> None:
 
 
 def test_the_table_of_traps_names_each_once() -> None:
-    assert len(TRAPS) == 20
+    assert len(TRAPS) == 21
 
 
 @settings(max_examples=40, deadline=None)

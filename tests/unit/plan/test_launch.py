@@ -171,7 +171,8 @@ def test_tgi_by_flags_and_by_variables() -> None:
         "--quantize bitsandbytes --max-batch-total-tokens 32000 --max-concurrent-requests 64 --trust-remote-code"
     )
     assert (found.model, found.parallel, found.weights, found.kv_tokens) == ("b", Parallel(tensor=2), "int8", 32_000)
-    assert found.settings == Settings(batched_tokens=2_048, eager=True, max_seqs=64)
+    assert found.settings == Settings(batched_tokens=2_048, eager=True)
+    assert found.admitted == 64
     assert read_command("text-generation-launcher --sharded false --num-shard 4").parallel == Parallel()
     misspelt = read_command("text-generation-launcher --model-id b --num_shard 2")
     assert [(one.name, one.nearest) for one in misspelt.unknown] == [("--num_shard", "--num-shard")]

@@ -117,7 +117,8 @@ def test_sglang_on_its_old_page_and_its_new() -> None:
 def test_tgi() -> None:
     found = asked(PAGES_OF["tgi"])
     assert (found.engine, found.version, found.kv_tokens) == ("tgi", "2.4.1", 32_000)
-    assert found.settings == Settings(context=2_048, max_seqs=128, prefix_caching=False)
+    assert found.settings == Settings(context=2_048, prefix_caching=False)
+    assert found.admitted == 128
 
 
 def test_ollama_with_a_model_loaded_and_without() -> None:
