@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from tests.golden.test_screens import hold
 from tests.structure.test_locales import KEYS
 
+from nilometer.plan.advice import advise
 from nilometer.plan.answer import answer
 from nilometer.plan.devices import device
 from nilometer.plan.explain import Line, explain
@@ -16,7 +17,7 @@ from nilometer.plan.question import Question
 from nilometer.plan.roofline import Lengths, Tuning
 from nilometer.plan.startup import Settings
 from nilometer.report.explain import blocks
-from nilometer.report.plan import plan_document
+from nilometer.report.plan import Beside, plan_document
 from nilometer.sources.models import known
 from nilometer.text.i18n import LANGUAGES, Catalogue
 
@@ -47,13 +48,15 @@ ASKED = {
 @pytest.mark.parametrize("lang", LANGUAGES)
 @pytest.mark.parametrize("name", ASKED)
 def test_a_plan(name: str, lang: str) -> None:
-    hold(name, plan_document(answer(ASKED[name]), Catalogue(lang), lengths_from="context"), width=90)
+    made = answer(ASKED[name])
+    hold(name, plan_document(made, Beside("context", advise(made)), Catalogue(lang)), width=90)
 
 
 @pytest.mark.parametrize("lang", LANGUAGES)
 def test_a_plan_explained(lang: str) -> None:
     made = answer(ASKED["plan_fits"])
-    hold("plan_explained", plan_document(made, Catalogue(lang), lengths_from="context", lines=explain(made)), width=90)
+    beside = Beside("context", advise(made), lines=explain(made))
+    hold("plan_explained", plan_document(made, beside, Catalogue(lang)), width=90)
 
 
 ENGINES = ("vllm", "sglang", "tensorrt-llm", "tgi", "llama.cpp")

@@ -14,12 +14,15 @@ from nilometer.plan.parameters import parameters
 from nilometer.plan.roofline import Latency
 
 from .machine import findings_of, head
+from .plan_advice_machine import advice_objects
 
 if TYPE_CHECKING:
+    from nilometer.report.plan import Beside
+
     from .planning import Asked
 
 
-def plan_object(asked: Asked, answer: Answer) -> dict[str, object]:
+def plan_object(asked: Asked, answer: Answer, beside: Beside) -> dict[str, object]:
     """The whole of it; None where there is no device, or the shape is known by its cache alone."""
     question, plan = answer.question, answer.memory
     return {
@@ -42,9 +45,9 @@ def plan_object(asked: Asked, answer: Answer) -> dict[str, object]:
         "latency": [_latency(row) for row in answer.latency],
         "greatest_throughput": None if answer.full is None else _latency(answer.full),
         "crossover_batch": answer.crossover,
-        "options": [],
+        **advice_objects(beside.advice),
         "audit": [],
-        "findings": findings_of([*(() if plan is None else plan.notes), *asked.notes]),
+        "findings": findings_of([*(() if plan is None else plan.notes), *beside.notes]),
     }
 
 

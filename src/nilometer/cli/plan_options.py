@@ -13,6 +13,7 @@ from .values import PRICE, SHARE
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 _COUNT = click.IntRange(1, 1_000_000)
+_RATE = click.FloatRange(0, 1e6, min_open=True)
 _DEVICES = click.IntRange(1, 4096)
 
 _OPTIONS = (
@@ -42,6 +43,18 @@ _OPTIONS = (
     click.option("--slots", type=_COUNT, help="Slots of llama.cpp (-np)."),
     click.option("--slo", metavar="BOUNDS", help="tpot_p95<=30ms,ttft_p95<=500ms, or a preset: chat, batch."),
     click.option("--price", type=PRICE, help="What a device costs: hour=2.50,currency=CNY."),
+    click.option("--devices", type=_DEVICES, help="Devices there may be, all together.  [default: 8]"),
+    click.option("--rate", type=_RATE, help="Requests per second to be served: how many copies that takes."),
+    click.option("--users", type=_COUNT, help="Users instead, each waiting for one answer at a time."),
+    click.option("--spare", type=click.IntRange(0, 1000), help="Copies that stand by.  [default: 0]"),
+    click.option("--acceptance", type=SHARE, help="Drafted tokens that your traffic keeps, for speculation: 60%."),
+    click.option("--draft", metavar="MODEL", help="A small model to draft with."),
+    click.option(
+        "--against",
+        metavar="NAME[=PRICE],...",
+        help="Devices to be held against this one, each with its price an hour.",
+    ),
+    click.option("--advice", is_flag=True, help="Every move with what it buys, what it costs, when it is wrong."),
     click.option(
         "--calibrate", metavar="RUN", multiple=True, help="Scale the forecast by own runs: RUN or GROUP, repeatable."
     ),

@@ -33,6 +33,7 @@ Way = Literal[
     "fit_devices",
     "fit_weights_devices",
     "fit_device",
+    "fit_larger_devices",
 ]
 _RISK = {"none": 0.0, "small": 1.0, "medium": 2.0, "unknown": 2.5, "high": 4.0}
 _HALF_KEPT, _LESS_KEPT = 1.5, 3.0
@@ -256,7 +257,8 @@ def _paid(plan: Answer, most_devices: int, prices: Mapping[str, float]) -> Itera
             told = (*_told(one), *less[0].flags)
             found.append(replace(less[0], params=params, quality=weights_quality(name), flags=told))
             break
-    for way in (*found, *_bigger(plan.question, prices)):
+    found += _bigger(plan.question, prices)
+    for way in found or _several_bigger(plan.question, most, prices):
         yield _priced(way, prices)
 
 
@@ -279,14 +281,25 @@ def _priced(way: Fit, prices: Mapping[str, float]) -> Fit:
 
 def _bigger(question: Question, prices: Mapping[str, float]) -> Iterator[Fit]:
     """The device of the table that costs least, or has least memory, and holds it in the same split."""
-    own = question.device
-    if own is None or own.kind == "cpu":
-        return
-    more = [one for one in DEVICES.values() if _is_bigger(one, own)]
-    for one in sorted(more, key=lambda one: (prices.get(one.name, float("inf")), one.memory_bytes, one.name)):
+    for one in _larger(question, prices):
         for found in _fit("fit_device", replace(question, device=one), device=one.name):
             yield found
             return
+
+
+def _several_bigger(question: Question, most: int, prices: Mapping[str, float]) -> Iterator[Fit]:
+    """Where nothing else does: the fewest of the first such device that hold it."""
+    for one in _larger(question, prices):
+        for found in _more(replace(question, device=one), "fit_larger_devices", most):
+            yield replace(found, params={**found.params, "device": one.name})
+            return
+
+
+def _larger(question: Question, prices: Mapping[str, float]) -> list[Device]:
+    """Devices of the table with more memory, cheapest or smallest first."""
+    own = question.device
+    more = [one for one in DEVICES.values() if own is not None and own.kind != "cpu" and _is_bigger(one, own)]
+    return sorted(more, key=lambda one: (prices.get(one.name, float("inf")), one.memory_bytes, one.name))
 
 
 def _is_bigger(one: Device, own: Device) -> bool:

@@ -20,6 +20,10 @@ _ACCEPTANCE_EATEN = 0.85
 """Of the gain of a single sequence: below this the batch has taken it."""
 
 
+_PUBLISHED_LESS_FROM = 16
+"""Sequences from which what was published of heads (1.38 at 64 in SGLang: EAGLE-3, arXiv 2503.01840) is less."""
+
+
 def speculate_options(asked: Asked) -> list[Option]:
     """One for each way to draft that the engine has a flag for; none where nothing is forecast at the asked load."""
     question = asked.question
@@ -123,6 +127,8 @@ def _caution(question: Question, told: Speculation) -> Sequence[str]:
         found.append("acceptance_unsure")
     if told.gain.mid < _ACCEPTANCE_EATEN * told.alone_gain:
         found.append("batch_eats_gain")
+    if told.drafter.method == "head" and told.gain.mid > 1 and told.round.batch >= _PUBLISHED_LESS_FROM:
+        found.append("batch_measured_less")
     if told.guide_agrees is False:
         found.append("guide_rule_differs")
     if question.engine == "vllm" and question.parallel.pipeline > 1:

@@ -18,12 +18,13 @@ Computes = Literal["native", "weight_only", "unproven", "no"]
 _GENERATIONS = {
     "volta": r"^V100",
     "turing": r"^T4",
-    "ampere": r"^(A100|A800|A30|A40|A10|RTX-A6000|RTX-3\d)",
-    "ada": r"^(L40|L20|L4|L2|RTX-4\d|RTX-6000-Ada)",
-    "hopper": r"^(H100|H200|H800|H20)",
+    "ampere": r"^(A100|A800|A30|A40|A10|A2$|RTX-A\d|RTX-3\d)",
+    "ada": r"^(L40|L20|L4|L2|RTX-4\d|RTX-\d000-Ada)",
+    "hopper": r"^(G?H[1-8]00|H20)",
     "blackwell": r"^(G?B[23]00|RTX-5\d|RTX-PRO-6000|DGX-Spark)",
     "cdna3": r"^MI3",
     "cdna2": r"^MI2",
+    "cdna1": r"^MI1",
 }
 
 _KERNELS: Mapping[str, Mapping[Computes, str]] = {

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from nilometer.core.finding import Finding
+from nilometer.plan.advice import Advice
 from nilometer.plan.answer import Answer
 from nilometer.plan.devices import Device
 from nilometer.plan.explain import Line
@@ -14,7 +16,7 @@ from nilometer.plan.roofline import Latency
 from nilometer.text import units
 from nilometer.text.i18n import Catalogue
 
-from . import explain, findings
+from . import explain, findings, plan_advice
 from .document import Bar, Bars, Block, Cell, Column, Document, Fact, Facts, Foot, Lead, Note, Notes, Table
 from .plan_words import devices_of, precision_of, requests_of
 
@@ -22,25 +24,39 @@ MOST_ROWS = 7
 """Loads that a screen shows; the machine form has all."""
 
 
-def plan_document(
-    answer: Answer, words: Catalogue, *, lengths_from: str, lines: Sequence[Line] = (), notes: Sequence[Finding] = ()
-) -> Document:
-    """A plan in words. `lengths_from`: given, context, workload or default; `lines`: the formulas to be shown.
+class Beside(NamedTuple):
+    """What is shown beside a plan. `lengths_from`: given, context, workload or default; `lines`: its formulas;
+    `notes`: what is told beside those of the plan itself; `detailed`: whether the advice is told whole."""
 
-    `notes` are told beside those of the plan itself.
-    """
-    blocks: list[Block] = [_lead(answer, words), Facts(rows=list(_facts(answer, words, lengths_from)))]
+    lengths_from: str
+    advice: Advice
+    lines: Sequence[Line] = ()
+    notes: Sequence[Finding] = ()
+    detailed: bool = False
+
+
+def plan_document(answer: Answer, beside: Beside, words: Catalogue) -> Document:
+    """A plan in words."""
+    advice = beside.advice
+    blocks: list[Block] = [_lead(answer, advice, words)]
+    blocks += plan_advice.shortfall(advice.shortfall, words)
+    blocks.append(Facts(rows=list(_facts(answer, words, beside.lengths_from))))
     if answer.latency:
         rows = shown(answer)
         blocks += [_table(rows, words), _bars(rows, words)]
-    blocks += _notes([*(answer.memory.notes if answer.memory else ()), *notes], words)
-    blocks += explain.blocks(lines, words)
-    if answer.memory is not None and not lines:
-        blocks.append(_foot(answer, words))
+    if told := list(plan_advice.facts(advice, words)):
+        blocks.append(Facts(rows=told))
+    blocks += plan_advice.devices(advice.devices, answer.question.concurrency, words)
+    if beside.detailed:
+        blocks += plan_advice.details(advice, words)
+    blocks += _notes([*(answer.memory.notes if answer.memory else ()), *beside.notes], words)
+    blocks += explain.blocks(beside.lines, words)
+    if answer.memory is not None:
+        blocks.append(_foot(answer, beside, words))
     return Document(lang=words.lang, blocks=blocks)
 
 
-def _lead(answer: Answer, words: Catalogue) -> Lead:
+def _lead(answer: Answer, advice: Advice, words: Catalogue) -> Lead:
     """The verdict in one sentence."""
     question, plan = answer.question, answer.memory
     facts = {
@@ -67,7 +83,9 @@ def _lead(answer: Answer, words: Catalogue) -> Lead:
         return Lead(text=text, tone="trouble")
     at = answer.at(question.concurrency)
     then = "" if at is None else words.say("screen.plan.at", n=question.concurrency, **_figures(at, words))
-    return Lead(text=words.say("screen.plan.fits", held=held, **facts) + then + words.say("screen.plan.stop"))
+    missed = plan_advice.missed(advice, words)
+    text = words.say("screen.plan.fits", held=held, **facts) + then + missed + words.say("screen.plan.stop")
+    return Lead(text=text, tone="trouble" if missed else "plain")
 
 
 def _figures(row: Latency, words: Catalogue) -> dict[str, object]:
@@ -232,8 +250,13 @@ def _notes(told: Sequence[Finding], words: Catalogue) -> list[Block]:
     return [Notes(rows=rows)] if rows else []
 
 
-def _foot(answer: Answer, words: Catalogue) -> Foot:
-    commands = ["--explain"]
-    if answer.latency and not answer.question.tuning.anchors:
-        commands.insert(0, "--calibrate RUN")
+def _foot(answer: Answer, beside: Beside, words: Catalogue) -> Foot:
+    """What could be asked for besides."""
+    wanted = (
+        ("--calibrate RUN", bool(answer.latency) and not answer.question.tuning.anchors),
+        ("--slo chat", bool(answer.latency) and not beside.advice.wishes.objectives),
+        ("--advice", bool(beside.advice.options) and not beside.detailed),
+        ("--explain", not beside.lines),
+    )
+    commands = [command for command, offered in wanted if offered]
     return Foot(text="", lead=words.say("screen.plan.more"), commands=commands)

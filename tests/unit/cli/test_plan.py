@@ -126,6 +126,30 @@ def test_slots_are_not_memory() -> None:
     assert (done.exit_code, done.stdout[:13]) == (1, "Too few slots")
 
 
+def test_what_is_wanted_of_a_plan() -> None:
+    words = (*H100, "--context", "8192", "-c", "32", "--slo", "tpot_p95<=9ms,error_rate<=1%", "--rate", "20")
+    found = told(*words, "--price", "hour=2.5,currency=EUR", "--against", "l40s=1.2,h200")
+    assert plan(*words).exit_code == 1
+    assert [(one["metric"], one["met"]) for one in found["slo"]] == [("tpot_ms", "no")]
+    assert found["greatest_load"]["mid"] < 32
+    assert found["options"][0]["kind"] == "precision"
+    assert found["first_move"] in [option["slug"] for option in found["options"]]
+    assert found["cost"]["currency"] == "EUR"
+    hour = 2.5 / 3600 * 1e6 / {row["concurrency"]: row for row in found["latency"]}[32]["output_tokens_per_s"]["mid"]
+    assert found["cost"]["per_million_output"]["mid"] == pytest.approx(hour)
+    assert {row["name"] for row in found["devices"]} == {"H100-SXM-80G", "L40S", "H200-SXM-141G"}
+    slugs = [finding["slug"] for finding in found["findings"]]
+    assert {"plan_percentile_as_mean", "plan_bound_unforetold"} <= set(slugs)
+    assert "What could be changed, in this order" in plan(*words, "--advice").stdout
+
+
+def test_what_does_not_fit_is_told_the_cheapest_ways() -> None:
+    found = told("llama-3.1-70b", "--device", "h100")["shortfall"]
+    assert len(found["ways"]) == 3
+    assert found["short_bytes"] > 50e9
+    assert "The cheapest ways to make it fit" in plan("llama-3.1-70b", "--device", "h100").stdout
+
+
 def test_scaled_by_a_run_of_ones_own(tmp_path: Path) -> None:
     """A run at four in flight is given back by the plan of that load; what it was made with is told."""
     stored: Run = msgspec.json.decode((RUNS / "admissible.json").read_bytes(), type=Run)
@@ -171,6 +195,13 @@ def test_scaled_by_a_run_of_ones_own(tmp_path: Path) -> None:
         ((*RAW, "--workload", "no.toml"), "file_unreadable"),
         ((*RAW, "--workload", "no.toml", "--input-tokens", "5"), "plan_lengths_twice"),
         (("no/such/config.json",), "file_unreadable"),
+        (("llama-3.1-8b", "--slo", "speed<=1"), "slo_invalid"),
+        (("llama-3.1-8b", "--rate", "1", "--users", "5"), "plan_traffic_twice"),
+        (("llama-3.1-8b", "--price", "in=1"), "plan_price_by_hour"),
+        ((*H100, "--against", "l40s=x"), "plan_against_wrong"),
+        ((*H100, "--against", "h1000"), "device_unknown"),
+        ((*H100, "--draft", "nosuchmodel"), "plan_model_unknown"),
+        ((*H100, "--acceptance", "120%"), "value_wrong"),
         (("llama-3.1-8b", "--calibrate", "x"), "plan_calibration_without_device"),
     ],
 )

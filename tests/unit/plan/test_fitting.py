@@ -15,6 +15,7 @@ from nilometer.plan.question import Question
 from nilometer.plan.startup import GIB, Settings
 
 from .questions import CHAT, LLAMA_1B, LLAMA_70B
+from .shapes import dense
 
 BIG = replace(CHAT, shape=LLAMA_70B)
 
@@ -124,6 +125,17 @@ def test_prices_order_what_has_to_be_paid() -> None:
 def test_what_fits_or_has_no_device_needs_no_way() -> None:
     assert ways_to_fit(answer(CHAT)) is None
     assert ways_to_fit(answer(replace(CHAT, device=None))) is None
+
+
+def test_a_giant_on_a_small_card_is_told_of_larger_ones() -> None:
+    """Llama-3.1-405B: 203 GB in 4 bits on eight cards of 16 GB."""
+    giant = dense(126, 16_384, 53_248, 128_256, heads=128, kv_heads=8)
+    found = _ways(replace(BIG, shape=giant, device=device("t4"), concurrency=1))
+    assert [way.slug for way in found.ways] == ["fit_larger_devices"]
+    (way,) = found.ways
+    assert way.question.device is not None
+    assert way.devices * way.question.device.memory_bytes > 810e9
+    assert way.params == {"devices": way.devices, "device": way.question.device.name}
 
 
 def test_the_fewest_devices_that_hold_it() -> None:

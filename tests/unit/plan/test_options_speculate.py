@@ -48,6 +48,12 @@ def test_a_large_batch_loses_and_that_is_said() -> None:
     assert made.speedup < 1
 
 
+def test_that_published_gains_at_a_batch_are_smaller_is_told() -> None:
+    assert "batch_measured_less" in _found(CHAT)["speculate_head"].caution
+    assert "batch_measured_less" not in _found(replace(CHAT, concurrency=8))["speculate_head"].caution
+    assert "batch_measured_less" not in _found(CHAT)["speculate_ngram"].caution
+
+
 def test_where_the_guides_rule_says_otherwise_it_is_told() -> None:
     assert "guide_rule_differs" in _found(CHAT, acceptance=0.3)["speculate_ngram"].caution
     assert "guide_rule_differs" not in _found(CHAT, acceptance=0.7)["speculate_ngram"].caution

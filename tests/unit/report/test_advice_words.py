@@ -14,7 +14,7 @@ from nilometer.plan.precision import precision_of
 from nilometer.plan.question import Question
 from nilometer.plan.roofline import Lengths
 from nilometer.plan.shape import Attention, Block, Dense, Shape
-from nilometer.report import advice
+from nilometer.report import advice_words as advice
 from nilometer.text.i18n import Catalogue
 
 EN, ZH = Catalogue("en"), Catalogue("zh")

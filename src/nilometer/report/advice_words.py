@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from nilometer.core.errors import Param
 from nilometer.plan.fitting import Fit
 from nilometer.plan.option import Effect, Option
 from nilometer.plan.quality import Quality, Risk
@@ -11,7 +14,7 @@ from nilometer.text.i18n import Catalogue
 
 def what(option: Option, words: Catalogue) -> str:
     """What an option changes and what that buys, in general."""
-    return words.say(f"screen.advice.option.{option.slug}.what", **option.params)
+    return words.say(f"screen.advice.option.{option.slug}.what", **_shown(option.params))
 
 
 def wrong(option: Option, words: Catalogue) -> str:
@@ -50,9 +53,18 @@ def computes(how: Computes, words: Catalogue) -> str:
 
 def fit(way: Fit, words: Catalogue) -> str:
     """A way to make it fit."""
-    return words.say(f"screen.advice.fit.{way.slug}", **way.params)
+    return words.say(f"screen.advice.fit.{way.slug}", **_shown(way.params))
 
 
 def guide(says: str, words: Catalogue) -> str:
     """What the guide's rule on acceptance says."""
     return words.say(f"screen.advice.guide.{says}")
+
+
+_PRECISIONS = ("precision", "cache")
+
+
+def _shown(params: Mapping[str, Param]) -> Mapping[str, Param]:
+    """Precisions as people write them."""
+    upper = {key: value.upper() for key, value in params.items() if key in _PRECISIONS and isinstance(value, str)}
+    return {**params, **upper}
