@@ -25,6 +25,8 @@ from tests.loopback import speaking
 from tests.loopback.replay import Replay
 from tests.loopback.speaking import Speak, speaker
 from tests.structure.test_pages import commands_in
+from tests.unit.sources.models.ggufs import ATTENTION, DENSE, HEADS
+from tests.unit.sources.models.ggufs import write as write_gguf
 
 from nilometer.cli.root import nilo
 from nilometer.engines.mock import launched
@@ -40,7 +42,7 @@ Check = Callable[[Told], bool]
 _ADDRESS = re.compile(r"https?://[\w.-]+(?::\d+)?")
 _SHOWN_FILE = re.compile(r"`([\w.-]+\.\w+)`[^`\n]*[:：]\n\n```\w+\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _LISTED_FILE = re.compile(r"^\| `([\w-]+)` \|.*\| `([\w-]+\.\w+)` \| (.*) \|$", re.MULTILINE)
-_OUTPUT = re.compile(r"^```\n((?:nilo .*\n)+)```\n\n```text\n(.*?)^```", re.MULTILINE | re.DOTALL)
+_OUTPUT = re.compile(r"^```\n((?:nilo [^\n]*\n)+)```\n\n```text\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _HASH = re.compile(r"[0-9a-f]{12,}")
 _FIGURE = re.compile(r"(?<![A-Za-z\d])\d")
 
@@ -52,7 +54,7 @@ SHORT = {
 """What makes a command short; a later option counts."""
 UNPROBED = ("--no-probe", "--model", "m")
 SMALL = ("--input-tokens", "40", "--output-tokens", "4")
-ENDS = {"measure": {0, 1, 4}, "sweep": {0, 1, 4, 5}, "workload": {0, 4}, "runs": {0}}
+ENDS = {"measure": {0, 1, 4}, "sweep": {0, 1, 4, 5}, "workload": {0, 4}, "runs": {0}, "plan": {0, 1}}
 """Few requests are neither steady nor representative, and the servers are not held to an SLO."""
 
 
@@ -74,6 +76,13 @@ class Page(NamedTuple):
 @contextmanager
 def fast_mock() -> Iterator[str]:
     with launched(Script(models=("m",), ttft_ms=5, gap_ms=1)) as server:
+        yield server.url
+
+
+@contextmanager
+def named_mock() -> Iterator[str]:
+    """One whose model is a known one."""
+    with launched(Script(models=("llama-3.1-8b",), ttft_ms=5, gap_ms=1)) as server:
         yield server.url
 
 
@@ -107,6 +116,16 @@ def spend(folder: Path) -> None:
     (folder / "spend.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     (folder / "questions.txt").write_text("What feeds a weir?\nWho reads the nilometer at Roda, and when?\n")
     a_log(folder)
+
+
+def plannable(folder: Path) -> None:
+    """A log for lengths, the config of a model and a GGUF file of a small one."""
+    spend(folder)
+    config = {"model_type": "llama", "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32}
+    config |= {"num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 128256, "tie_word_embeddings": False}
+    config |= {"architectures": ["LlamaForCausalLM"], "max_position_embeddings": 131072, "torch_dtype": "bfloat16"}
+    (folder / "config.json").write_text(json.dumps(config))
+    write_gguf(folder / "model.gguf", [ATTENTION | DENSE] * 2, facts={**HEADS, "context_length": 8192})
 
 
 def made(folder: Path) -> None:
@@ -167,6 +186,15 @@ def levels(group: Told) -> list[str]:
 def swept(group: Told) -> bool:
     """How many levels are kept is the machine's affair, busy as it may be; that each was loaded is not."""
     return all(ok(run) > 0 for run in group["runs"])
+
+
+def tpot(plan: Told, load: int) -> float:
+    return next(float(row["tpot_ms"]["mid"]) for row in plan["latency"] if row["concurrency"] == load)
+
+
+def calibrated(plan: Told) -> bool:
+    """By runs of about 1 ms a token, under a prior of 6.4 and more."""
+    return "your" in plan["latency"][0]["basis"] and tpot(plan, 1) < 3
 
 
 PLANNED = "steps:20@0.2s,40@0.2s,20@0.2s"
@@ -298,6 +326,48 @@ PAGES = {
             "list": imports("vllm bench serve"),
         },
     ),
+    "how-to/plan-before-you-buy": Page(
+        named_mock,
+        lay=plannable,
+        instead={"-n 200": "-n 20", "--levels 1,16": "--levels 1,4", "--device this": "--device Apple-M4"},
+        given=("--no-probe", "--model", "llama-3.1-8b", *SMALL),
+        checks={
+            "-c 32": lambda plan: plan["kv"]["bytes_per_token"] == 131_072 and tpot(plan, 32) > tpot(plan, 1),
+            "config.json": lambda plan: plan["model"]["parameters"] == 8_030_261_248,
+            "model.gguf": lambda plan: plan["model"]["origin"] == "gguf" and plan["engine"]["name"] == "llama.cpp",
+            "plan http": lambda plan: plan["model"]["name"] == "meta-llama/Llama-3.1-8B",
+            "--memory": lambda plan: plan["device"]["bandwidth_bytes_per_s"] == 1008e9,
+            "smollm2": lambda plan: plan["model"]["name"] == "HuggingFaceTB/SmolLM2-135M",
+            "--workload": lambda plan: plan["requests"]["lengths_from"] == "workload",
+            "lognormal": lambda plan: plan["kv"]["fits_of_these_lengths"] > 5 * plan["kv"]["max_concurrency"],
+            "--calibrate": calibrated,
+        },
+    ),
+    "how-to/choose-by-a-plan": Page(
+        fast_mock,
+        checks={
+            "llama-3.1-70b": lambda plan: plan["fits"] is False,
+            "--slo": lambda plan: plan["fits"] and plan["options"],
+        },
+    ),
+    "explanation/where-the-memory-goes": Page(
+        fast_mock,
+        checks={
+            "--layers": lambda plan: plan["kv"]["bytes_per_token"] == 131_072 and plan["kv"]["bytes"] == 4 * 2**30,
+            "h100": lambda plan: plan["kv"]["tokens"] == 443_872,
+            "lognormal": lambda plan: plan["kv"]["fits_of_these_lengths"] > 9 * plan["kv"]["max_concurrency"],
+        },
+    ),
+    "explanation/why-decode-is-slow": Page(
+        fast_mock,
+        instead={"--levels 1,16": "--levels 1,4"},
+        given=("--no-probe", "--model", "llama-3.1-8b", *SMALL),
+        checks={
+            "--explain": lambda plan: plan["crossover_batch"] == 179,
+            "--calibrate": calibrated,
+        },
+    ),
+    "explanation/three-axes": Page(fast_mock, checks={"--tensor 2": lambda plan: plan["fits"]}),
     "explanation/which-numbers-for-which-product": Page(
         speaks(speaking.chat, speaking.completions, speaking.encoder),
         instead={
@@ -360,7 +430,7 @@ def fixed(shown: str) -> list[str]:
     for line in shown.splitlines():
         cells = [cell for cell in re.split(r"\s{2,}", line.strip()) if cell]
         parts += [cell for cell in (cells[:1] if _FIGURE.search(line) else cells) if not re.search(r"[\d≤]", cell[:1])]
-    return [part for part in parts if not (_FIGURE.search(part) or _HASH.fullmatch(part))]
+    return [part for part in parts if not (part == "..." or _FIGURE.search(part) or _HASH.fullmatch(part))]
 
 
 def run_command(page: Page, words: list[str], folder: Path) -> tuple[Told, str]:
