@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from nilometer.core.errors import SpecError
+from nilometer.plan.device_table import SOURCES
 from nilometer.plan.devices import DEVICES, Device, cuda_bytes, device, device_of, nearest, shown_share
 from nilometer.plan.memory import LABEL_SPREAD
 
@@ -56,6 +57,54 @@ def test_every_row_says_where_it_is_from() -> None:
         one.name for one in DEVICES.values() if one.kind == "cpu"
     }
     assert {one.confidence for one in DEVICES.values()} == {"high", "medium", "low"}
+
+
+def test_no_figure_is_from_memory() -> None:
+    words = " ".join(f"{one.source} {one.note}" for one in DEVICES.values()).lower()
+    assert not [said for said in ("memory: check", "common knowledge", "recalled", "from memory") if said in words]
+
+
+def test_a_row_that_is_not_sure_says_what_is_unproven() -> None:
+    assert not [one.name for one in DEVICES.values() if one.confidence != "high" and not one.note]
+
+
+def test_no_source_stands_without_a_row() -> None:
+    used = {one.source for one in DEVICES.values()}
+    assert [key for key, said in SOURCES.items() if said not in used] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "precision", "said"),
+    [
+        ("MI100", "fp16", 1024 * 120 * 1.502e9),  # per unit and clock, units, clock: AMD CDNA 2 white paper, table 1
+        ("MI250X", "int8", 1024 * 220 * 1.7e9),
+        ("MI355X", "fp16", 2.5e15),  # CDNA 4 white paper, table 2
+        ("MI355X", "fp4", 10e15),
+        ("RTX-5000-Ada", "fp8", 1044.4e12 / 2),  # the sheet's tensor performance: fp8, sparse
+        ("RTX-6000-Ada", "fp8", 1457e12 / 2),
+        ("RTX-A5000", "fp16", 222.2e12 / 2),  # fp16, sparse
+        ("RTX-PRO-6000-Workstation", "fp4", 4000e12 / 2),
+        ("RTX-4080-Super", "int8", 836e12 / 2),  # AI TOPS of nvidia.com's compare page, sparse
+        ("RTX-4070", "int8", 466e12 / 2),
+        ("RTX-5070", "fp4", 988e12 / 2),
+        ("RTX-5060-Ti-16G", "fp4", 759e12 / 2),
+        ("RTX-5070", "fp16", 61.7e12),  # its whitepaper, accumulated in fp32
+        ("RTX-3080-10G", "fp16", 4 * 8704 * 1.71e9),
+        ("RX-9070-XT", "int8", 779e12 / 2),
+        ("DGX-Spark-GB10", "fp4", 1e15 / 2),
+    ],
+)
+def test_a_rate_is_what_its_vendor_says(name: str, precision: str, said: float) -> None:
+    assert DEVICES[name].flops[precision] == pytest.approx(said, rel=0.01)
+
+
+def test_fp4_is_of_devices_that_multiply_it() -> None:
+    assert {one.name for one in DEVICES.values() if "fp4" in one.flops} == {
+        one.name
+        for one in DEVICES.values()
+        if one.name.startswith(("B200", "GB200", "B300", "GB300", "RTX-5", "RTX-PRO", "MI355X", "DGX-Spark"))
+        and one.name != "RTX-5000-Ada"
+    }
 
 
 @pytest.mark.parametrize(
@@ -136,7 +185,9 @@ def test_shared_memory_is_never_guessed() -> None:
 def test_consumer_cards_keep_the_ratios_of_their_generation() -> None:
     for name in ("RTX-4090", "RTX-4060-Ti-16G", "RTX-5080", "RTX-5060-Ti-16G"):
         flops = device(name).flops
-        assert [flops[key] / flops["fp16"] for key in ("fp8", "int8", "fp4")] == pytest.approx([2, 4, 8], rel=0.01)
+        assert [flops[key] / flops["fp16"] for key in ("fp8", "int8")] == pytest.approx([2, 4], rel=0.01)
+    for name in ("RTX-5090", "RTX-5080", "RTX-5070-Ti", "RTX-5070", "RTX-5060-Ti-16G"):
+        assert device(name).flops["fp4"] / device(name).flops["fp16"] == pytest.approx(8, rel=0.01)
 
 
 def test_an_unknown_device_is_refused_with_the_nearest() -> None:
