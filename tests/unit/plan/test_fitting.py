@@ -64,7 +64,8 @@ def test_a_limit_that_nobody_asked_for_is_the_cheapest_to_lift() -> None:
     found = _ways(replace(small, settings=Settings()))
     assert found.ways[0].slug == "fit_limit"
     limit, held = found.ways[0].question.settings.context, found.ways[0].plan.memory
-    assert (held is not None, limit is not None) == (True, True)
+    assert held is not None
+    assert limit is not None
     assert found.ways[0].flags == (f"--max-model-len {limit}",)
     assert limit % 1024 == 0
     assert 0.98 * held.tokens.low - 1024 <= limit <= held.tokens.low, "as long as the pool is sure to hold"
