@@ -20,12 +20,12 @@ from typing import NamedTuple
 
 from nilometer.archive.store import open_archive
 from nilometer.core.run import Run
-from nilometer.plan.calibrate import calibrate
 from nilometer.plan.devices import Device
-from nilometer.plan.from_run import evidence_of
-from nilometer.plan.precision import precision_of
-from nilometer.plan.roofline import Latency, Lengths, Tuning, latency
-from nilometer.plan.work import Setup
+from nilometer.plan.latency.calibrate import calibrate
+from nilometer.plan.latency.from_run import evidence_of
+from nilometer.plan.latency.roofline import Latency, Lengths, Tuning, latency
+from nilometer.plan.latency.work import Setup
+from nilometer.plan.model.precision import precision_of
 from nilometer.sources.models.gguf import read_gguf
 from nilometer.telemetry.bandwidth import this_device
 

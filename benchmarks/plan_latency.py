@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from math import ceil, log
 from statistics import median
 
-from nilometer.plan.calibrate import Measured, calibrate
 from nilometer.plan.interval import Interval
-from nilometer.plan.roofline import Tuning
+from nilometer.plan.latency.calibrate import Measured, calibrate
+from nilometer.plan.latency.roofline import Tuning
 
 from .plan_latency_rows import Published, planned, published, with_slots
 from .result import Row, judged, shown

@@ -11,13 +11,13 @@ from typing import NamedTuple
 import msgspec
 
 from nilometer.plan.devices import device
-from nilometer.plan.kv import cache_precision
-from nilometer.plan.parallel import Parallel
-from nilometer.plan.precision import precision_of
-from nilometer.plan.roofline import PRIOR, Latency, Lengths, Tuning, latency
-from nilometer.plan.throughput import held_requests, max_throughput
-from nilometer.plan.weights import weight_bytes
-from nilometer.plan.work import Setup
+from nilometer.plan.latency.roofline import PRIOR, Latency, Lengths, Tuning, latency
+from nilometer.plan.latency.throughput import held_requests, max_throughput
+from nilometer.plan.latency.work import Setup
+from nilometer.plan.memory.kv import cache_precision
+from nilometer.plan.model.parallel import Parallel
+from nilometer.plan.model.precision import precision_of
+from nilometer.plan.model.weights import weight_bytes
 from nilometer.sources.models.known import look_up, shape_of_row
 
 DATA = Path(__file__).parent / "data" / "plan_latency.csv"

@@ -8,12 +8,12 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from nilometer.plan import kv
-from nilometer.plan.memory import Ask, Memory, memory
-from nilometer.plan.parallel import Parallel
-from nilometer.plan.pool import Pool, stage_layout, vllm_layout, vllm_pool
-from nilometer.plan.shape import Attention, Block, Dense, Experts, Extra, Latent, Recurrent, Shape
-from nilometer.plan.startup import GIB, Settings
+from nilometer.plan.memory import kv
+from nilometer.plan.memory.budget import Ask, Memory, memory
+from nilometer.plan.memory.pool import Pool, stage_layout, vllm_layout, vllm_pool
+from nilometer.plan.memory.startup import GIB, Settings
+from nilometer.plan.model.parallel import Parallel
+from nilometer.plan.model.shape import Attention, Block, Dense, Experts, Extra, Latent, Recurrent, Shape
 from nilometer.plan.versions import parse_version
 
 DATA = Path(__file__).parent / "data"

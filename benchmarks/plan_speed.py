@@ -17,11 +17,11 @@ from typing import Any
 from nilometer.core.errors import SpecError
 from nilometer.plan.answer import answer
 from nilometer.plan.devices import DEVICES, Device
-from nilometer.plan.memory import memory
-from nilometer.plan.precision import precision_of
+from nilometer.plan.latency.roofline import Latency, Lengths, latency
+from nilometer.plan.memory.budget import memory
+from nilometer.plan.model.precision import precision_of
+from nilometer.plan.model.shape import Shape
 from nilometer.plan.question import Question, ask, setup
-from nilometer.plan.roofline import Latency, Lengths, latency
-from nilometer.plan.shape import Shape
 from nilometer.sources.models.known import Known, shape_of_row, table
 
 from .result import Row, exact, judged, shown

@@ -7,15 +7,15 @@ from msgspec.structs import replace
 from tests.golden.test_screens import hold
 from tests.structure.test_locales import KEYS
 
-from nilometer.plan.advice import advise
+from nilometer.plan.advice.advise import advise
 from nilometer.plan.answer import answer
 from nilometer.plan.devices import device
 from nilometer.plan.explain import Line, explain
-from nilometer.plan.parallel import Parallel
-from nilometer.plan.precision import precision_of
+from nilometer.plan.latency.roofline import Lengths, Tuning
+from nilometer.plan.memory.startup import Settings
+from nilometer.plan.model.parallel import Parallel
+from nilometer.plan.model.precision import precision_of
 from nilometer.plan.question import Question
-from nilometer.plan.roofline import Lengths, Tuning
-from nilometer.plan.startup import Settings
 from nilometer.report.explain import blocks
 from nilometer.report.plan import Beside, plan_document
 from nilometer.sources.models import known

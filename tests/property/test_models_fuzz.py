@@ -16,8 +16,8 @@ from tests.unit.sources.models.configs import CONFIGS
 from tests.unit.sources.models.ggufs import ATTENTION, DENSE, EXPERTS, HEADS, write
 
 from nilometer.core.errors import NiloError
-from nilometer.plan.parameters import parameters
-from nilometer.plan.weights import weight_bytes
+from nilometer.plan.model.parameters import parameters
+from nilometer.plan.model.weights import weight_bytes
 from nilometer.sources.models.known import table
 from nilometer.sources.models.read import read_model
 from nilometer.text.i18n import Catalogue

@@ -21,7 +21,7 @@ def command(model: str | None, session: Session, explain: bool, advice: bool, **
     address of a running server. Without --device only what the model itself needs is told. Exit 0: it fits; 1: it does
     not, or an SLO is missed.
     """
-    from nilometer.plan.advice import advise
+    from nilometer.plan.advice.advise import advise
     from nilometer.plan.answer import answer
     from nilometer.plan.explain import explain as explained
     from nilometer.report.plan import Beside, plan_document

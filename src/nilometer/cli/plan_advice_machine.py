@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import msgspec
 
-from nilometer.plan.advice import Advice
-from nilometer.plan.cost import DeviceRow
-from nilometer.plan.fitting import Fit, Shortfall
-from nilometer.plan.objective import Greatest, Held
-from nilometer.plan.option import Option
-from nilometer.plan.quality import Quality
+from nilometer.plan.advice.advise import Advice
+from nilometer.plan.advice.cost import DeviceRow
+from nilometer.plan.advice.fitting import Fit, Shortfall
+from nilometer.plan.advice.objective import Greatest, Held
+from nilometer.plan.advice.option import Option
+from nilometer.plan.advice.quality import Quality
 
 
 def advice_objects(advice: Advice) -> dict[str, object]:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from nilometer.core.errors import SpecError
 from nilometer.core.finding import Finding
-from nilometer.plan.audit import audit
-from nilometer.plan.audit_case import Wanted
-from nilometer.plan.launch_fields import Launch
+from nilometer.plan.audit.case import Wanted
+from nilometer.plan.audit.traps import audit
+from nilometer.plan.launch.fields import Launch
 from nilometer.sources.launches import read_launch
 
 if TYPE_CHECKING:

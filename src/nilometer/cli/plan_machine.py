@@ -9,9 +9,9 @@ import msgspec
 from nilometer.plan.answer import Answer
 from nilometer.plan.devices import Device
 from nilometer.plan.interval import Interval
-from nilometer.plan.memory import Memory, Stage
-from nilometer.plan.parameters import parameters
-from nilometer.plan.roofline import Latency
+from nilometer.plan.latency.roofline import Latency
+from nilometer.plan.memory.budget import Memory, Stage
+from nilometer.plan.model.parameters import parameters
 
 from .machine import findings_of, head
 from .plan_advice_machine import advice_objects

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from nilometer.core.errors import SpecError
 from nilometer.core.finding import Finding
-from nilometer.plan.advice import Wishes
-from nilometer.plan.objective import Objective, notes, objective_of
+from nilometer.plan.advice.advise import Wishes
+from nilometer.plan.advice.objective import Objective, notes, objective_of
 from nilometer.sources.models.read import read_model
 
 CURRENCY = "USD"

@@ -12,16 +12,16 @@ import msgspec
 from nilometer.core.errors import Param, SpecError
 from nilometer.core.finding import Finding
 from nilometer.plan.devices import Device, device, device_of
-from nilometer.plan.flight import SHARE, Pairs, demand
-from nilometer.plan.launch_fields import Launch
-from nilometer.plan.launch_settled import settled
-from nilometer.plan.parallel import Parallel
-from nilometer.plan.parameters import parameters
-from nilometer.plan.precision import precision_of
+from nilometer.plan.latency.roofline import Lengths
+from nilometer.plan.launch.fields import Launch
+from nilometer.plan.launch.settled import settled
+from nilometer.plan.memory.flight import SHARE, Pairs, demand
+from nilometer.plan.memory.startup import Settings
+from nilometer.plan.model.parallel import Parallel
+from nilometer.plan.model.parameters import parameters
+from nilometer.plan.model.precision import precision_of
+from nilometer.plan.model.shape import Attention, Block, Dense, Shape
 from nilometer.plan.question import Question, setup
-from nilometer.plan.roofline import Lengths
-from nilometer.plan.shape import Attention, Block, Dense, Shape
-from nilometer.plan.startup import Settings
 from nilometer.sources.models.read import Read, read_model
 
 if TYPE_CHECKING:
@@ -125,9 +125,9 @@ def calibrated(found: Asked, refs: Sequence[str], archive_url: str | None) -> As
     Refuses as `evidence_of` and `calibrate` do, and without a device: `plan_calibration_without_device`.
     """
     from nilometer.archive.store import open_archive
-    from nilometer.plan import from_run
     from nilometer.plan.answer import answer
-    from nilometer.plan.calibrate import calibrate
+    from nilometer.plan.latency import from_run
+    from nilometer.plan.latency.calibrate import calibrate
 
     question = found.question
     if question.device is None:

@@ -12,14 +12,14 @@ import msgspec
 from nilometer.core.errors import SpecError
 
 from .devices import Device
-from .kv import bytes_per_token, cache, need_bytes
-from .memory import Memory, memory
-from .mix import MixFit, mix_fit
+from .latency.roofline import Latency, curve, latency
+from .latency.step import crossover_batch
+from .latency.throughput import MOST_SEQUENCES, max_throughput
+from .latency.work import Setup
+from .memory.budget import Memory, memory
+from .memory.kv import bytes_per_token, cache, need_bytes
+from .memory.mix import MixFit, mix_fit
 from .question import Question, ask, model_bytes, rank_bytes, setup
-from .roofline import Latency, curve, latency
-from .step import crossover_batch
-from .throughput import MOST_SEQUENCES, max_throughput
-from .work import Setup
 
 MOST_LOAD = 1 << 14
 """Loads above it are not shown unless asked for."""

@@ -12,15 +12,15 @@ import msgspec
 
 from .answer import Answer
 from .devices import Device
-from .factors import Factors, factors
-from .kv import CacheLayers, cache, layer_bytes, layer_state_bytes
-from .memory import Memory
-from .parameters import parameters
-from .precision import PLAIN_BITS
+from .latency.factors import Factors, factors
+from .latency.roofline import Latency, tuned_tpot
+from .latency.step import rate
+from .latency.work import Setup, Work, decode_work, prefill_work
+from .memory.budget import Memory
+from .memory.kv import CacheLayers, cache, layer_bytes, layer_state_bytes
+from .model.parameters import parameters
+from .model.precision import PLAIN_BITS
 from .question import setup
-from .roofline import Latency, tuned_tpot
-from .step import rate
-from .work import Setup, Work, decode_work, prefill_work
 
 Section = Literal["weights", "cache", "memory", "prefill", "decode", "load"]
 Unit = Literal["bytes", "ms", "tokens", "requests", "per_s"]

@@ -9,16 +9,16 @@ from __future__ import annotations
 import msgspec
 
 from .devices import Device
-from .flight import Pairs
-from .kv import CachePrecision, cache_precision
-from .memory import Ask
-from .parallel import Parallel
-from .precision import Precision
-from .roofline import PRIOR, Lengths, Tuning
-from .shape import Shape
-from .startup import Settings
-from .weights import stage_weight_bytes, weight_bytes
-from .work import Setup
+from .latency.roofline import PRIOR, Lengths, Tuning
+from .latency.work import Setup
+from .memory.budget import Ask
+from .memory.flight import Pairs
+from .memory.kv import CachePrecision, cache_precision
+from .memory.startup import Settings
+from .model.parallel import Parallel
+from .model.precision import Precision
+from .model.shape import Shape
+from .model.weights import stage_weight_bytes, weight_bytes
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):

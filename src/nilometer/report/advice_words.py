@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from nilometer.core.errors import Param
-from nilometer.plan.fitting import Fit
-from nilometer.plan.option import Effect, Option
-from nilometer.plan.quality import Quality, Risk
-from nilometer.plan.support import Computes
+from nilometer.plan.advice.fitting import Fit
+from nilometer.plan.advice.option import Effect, Option
+from nilometer.plan.advice.quality import Quality, Risk
+from nilometer.plan.advice.support import Computes
 from nilometer.text.i18n import Catalogue
 
 

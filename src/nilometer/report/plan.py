@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from nilometer.core.finding import Finding
-from nilometer.plan.advice import Advice
+from nilometer.plan.advice.advise import Advice
 from nilometer.plan.answer import Answer
 from nilometer.plan.devices import Device
 from nilometer.plan.explain import Line
 from nilometer.plan.interval import Interval
-from nilometer.plan.memory import Memory
-from nilometer.plan.roofline import Latency
+from nilometer.plan.latency.roofline import Latency
+from nilometer.plan.memory.budget import Memory
 from nilometer.text import units
 from nilometer.text.i18n import Catalogue
 

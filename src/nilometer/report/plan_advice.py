@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from nilometer.plan.advice import Advice
-from nilometer.plan.cost import Cost, DeviceRow, Replicas
-from nilometer.plan.fitting import Fit, Shortfall
+from nilometer.plan.advice.advise import Advice
+from nilometer.plan.advice.cost import Cost, DeviceRow, Replicas
+from nilometer.plan.advice.fitting import Fit, Shortfall
+from nilometer.plan.advice.objective import Greatest, Held
+from nilometer.plan.advice.option import Option
+from nilometer.plan.advice.options_weights import Tier
+from nilometer.plan.advice.quality import Quality
 from nilometer.plan.interval import Interval
-from nilometer.plan.objective import Greatest, Held
-from nilometer.plan.option import Option
-from nilometer.plan.options_weights import Tier
-from nilometer.plan.quality import Quality
 from nilometer.text import units
 from nilometer.text.i18n import Catalogue
 

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from nilometer.core.errors import DataError
-from nilometer.plan.launch import Launch, Written, gathered, look_up, spoken
-from nilometer.plan.launch_flags import NONE, UNCOUNTED, Dialect
-from nilometer.plan.launch_flags_others import DIALECTS, PARAMETERS
+from nilometer.plan.launch.command import Launch, Written, gathered, look_up, spoken
+from nilometer.plan.launch.flags import NONE, UNCOUNTED, Dialect
+from nilometer.plan.launch.flags_others import DIALECTS, PARAMETERS
 
 from .models.opened import open_file
 

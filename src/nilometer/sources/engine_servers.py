@@ -14,7 +14,7 @@ import msgspec
 from nilometer.core.errors import SpecError, TargetError
 from nilometer.net.endpoint import parse
 from nilometer.net.fetch import Response, fetch
-from nilometer.plan.launch import Launch, Written, gathered
+from nilometer.plan.launch.command import Launch, Written, gathered
 
 from .models.server import TIMEOUT_S
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from nilometer.core.errors import DataError
-from nilometer.plan.launch import Launch
+from nilometer.plan.launch.command import Launch
 
 from .engine_configs import of_command, read_config
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from nilometer.plan.devices import device
-from nilometer.plan.precision import precision_of
-from nilometer.plan.question import Question
-from nilometer.plan.roofline import Lengths
-from nilometer.plan.startup import Settings
+from tests.unit.plan.shapes import LLAMA_8B, dense
 
-from .shapes import LLAMA_8B, dense
+from nilometer.plan.devices import device
+from nilometer.plan.latency.roofline import Lengths
+from nilometer.plan.memory.startup import Settings
+from nilometer.plan.model.precision import precision_of
+from nilometer.plan.question import Question
 
 LLAMA_70B = dense(80, 8192, 28_672, 128_256, heads=64, kv_heads=8)
 LLAMA_1B = dense(16, 2048, 8192, 128_256, heads=32, kv_heads=8, head_dim=64)

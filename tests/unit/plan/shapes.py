@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nilometer.plan.shape import Attention, Block, Dense, Experts, Latent, Recurrent, Shape
+from nilometer.plan.model.shape import Attention, Block, Dense, Experts, Latent, Recurrent, Shape
 
 
 def dense(

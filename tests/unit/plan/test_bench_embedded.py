@@ -6,6 +6,7 @@ import pytest
 from benchmarks import plan_embedded
 from benchmarks.plan_embedded import ORDER, allowed_percent, noise_percent, rows_of
 from benchmarks.result import Row
+from tests.unit.plan.shapes import SMOL
 
 from nilometer.core.environment import EngineFacts, Environment
 from nilometer.core.run import Health, Phases, Run
@@ -21,11 +22,9 @@ from nilometer.core.summary import (
 )
 from nilometer.core.summary import Lengths as Seen
 from nilometer.plan.devices import device_of
-from nilometer.plan.precision import precision_of
-from nilometer.plan.roofline import Lengths, Tuning, latency
-from nilometer.plan.work import Setup
-
-from .shapes import SMOL
+from nilometer.plan.latency.roofline import Lengths, Tuning, latency
+from nilometer.plan.latency.work import Setup
+from nilometer.plan.model.precision import precision_of
 
 DEVICE = device_of(47e9, 235e9, kind="cpu")
 SETUP = Setup(shape=SMOL, device=DEVICE, precision=precision_of("q4_0"), engine="llama.cpp", slots=8)

@@ -5,7 +5,7 @@ import pytest
 from nilometer.core.errors import SpecError
 from nilometer.plan.device_table import SOURCES
 from nilometer.plan.devices import DEVICES, Device, cuda_bytes, device, device_of, nearest, shown_share
-from nilometer.plan.memory import LABEL_SPREAD
+from nilometer.plan.memory.budget import LABEL_SPREAD
 
 GIB = 2.0**30
 SEEN = [one for one in DEVICES.values() if one.visible_bytes is not None]

@@ -8,10 +8,10 @@ from tests.unit.plan.shapes import LLAMA_8B
 from nilometer.plan.answer import answer
 from nilometer.plan.devices import device
 from nilometer.plan.explain import Line, explain
-from nilometer.plan.precision import precision_of
+from nilometer.plan.latency.roofline import Lengths
+from nilometer.plan.memory.startup import Settings
+from nilometer.plan.model.precision import precision_of
 from nilometer.plan.question import Question
-from nilometer.plan.roofline import Lengths
-from nilometer.plan.startup import Settings
 from nilometer.sources.models import known
 
 GIB = 2**30

@@ -4,16 +4,16 @@ from typing import get_args
 
 import pytest
 
-from nilometer.plan import quality, support
+from nilometer.plan.advice import quality, support
+from nilometer.plan.advice.fitting import Way, ways_to_fit
+from nilometer.plan.advice.option import Effect
+from nilometer.plan.advice.options import options
 from nilometer.plan.answer import answer
 from nilometer.plan.devices import device
-from nilometer.plan.fitting import Way, ways_to_fit
-from nilometer.plan.option import Effect
-from nilometer.plan.options import options
-from nilometer.plan.precision import precision_of
+from nilometer.plan.latency.roofline import Lengths
+from nilometer.plan.model.precision import precision_of
+from nilometer.plan.model.shape import Attention, Block, Dense, Shape
 from nilometer.plan.question import Question
-from nilometer.plan.roofline import Lengths
-from nilometer.plan.shape import Attention, Block, Dense, Shape
 from nilometer.report import advice_words as advice
 from nilometer.text.i18n import Catalogue
 

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from nilometer.core.errors import DataError, NiloError, SpecError
-from nilometer.plan.parallel import Parallel
-from nilometer.plan.startup import Settings
+from nilometer.plan.memory.startup import Settings
+from nilometer.plan.model.parallel import Parallel
 from nilometer.sources.engine_configs import MOST_BYTES, read_config
 from nilometer.sources.launches import read_launch
 

@@ -11,9 +11,9 @@ import pytest
 from tests.loopback.scripted import Scripted, ok, take_request
 
 from nilometer.core.errors import NiloError, TargetError
-from nilometer.plan.launch import Launch
-from nilometer.plan.parallel import Parallel
-from nilometer.plan.startup import Settings
+from nilometer.plan.launch.command import Launch
+from nilometer.plan.memory.startup import Settings
+from nilometer.plan.model.parallel import Parallel
 from nilometer.sources.engine_servers import PAGES, read_engine_server
 from nilometer.sources.launches import read_launch
 

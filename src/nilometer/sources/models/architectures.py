@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from nilometer.core.errors import DataError
-from nilometer.plan.shape import Shape
+from nilometer.plan.model.shape import Shape
 
 from . import families, hybrids, latent
 from .fields import Fields

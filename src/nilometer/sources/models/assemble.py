@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nilometer.plan.parameters import block_parts
-from nilometer.plan.shape import Attention, Block, Experts, Extra, Shape
+from nilometer.plan.model.parameters import block_parts
+from nilometer.plan.model.shape import Attention, Block, Experts, Extra, Shape
 
 from .fields import Fields
 from .quantisation import published_precision

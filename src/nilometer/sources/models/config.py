@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from nilometer.plan.shape import Shape
+from nilometer.plan.model.shape import Shape
 
 from .architectures import language_part, shape_of
 from .opened import read_fields

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
-from nilometer.plan.shape import Attention, Block, Dense, Experts, Extra, Shape
+from nilometer.plan.model.shape import Attention, Block, Dense, Experts, Extra, Shape
 
 from .assemble import assemble, check_experts, draft_layers, head_dim, kv_heads
 from .fields import Fields

@@ -15,8 +15,8 @@ from pathlib import Path
 import msgspec
 
 from nilometer.core.errors import DataError
-from nilometer.plan.parameters import parameters
-from nilometer.plan.shape import Block, Extra, Shape
+from nilometer.plan.model.parameters import parameters
+from nilometer.plan.model.shape import Block, Extra, Shape
 
 from .fields import LAYERS_MOST, Fields
 from .gguf_header import Header, Tensor, read_header

@@ -15,7 +15,7 @@ from typing import BinaryIO
 import msgspec
 
 from nilometer.core.errors import DataError
-from nilometer.plan.blocks import BLOCKS
+from nilometer.plan.model.blocks import BLOCKS
 
 from .opened import open_file
 

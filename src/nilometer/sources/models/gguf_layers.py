@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from nilometer.plan.shape import Attention, Block, Dense, Experts, Latent, Mixer, Recurrent
+from nilometer.plan.model.shape import Attention, Block, Dense, Experts, Latent, Mixer, Recurrent
 
 from .fields import Fields
 from .gguf_header import Tensor

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import msgspec
 
-from nilometer.plan.recurrent import gated_delta_net, mamba1, mamba2, short_convolution
-from nilometer.plan.shape import Attention, Block, Dense, Experts, Recurrent, Shape
+from nilometer.plan.model.recurrent import gated_delta_net, mamba1, mamba2, short_convolution
+from nilometer.plan.model.shape import Attention, Block, Dense, Experts, Recurrent, Shape
 
 from .assemble import assemble, check_experts, draft_layers, plain_attention
 from .families import qwen_experts

@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 
 from nilometer.core.errors import DataError
-from nilometer.plan.shape import Shape
+from nilometer.plan.model.shape import Shape
 
 from .architectures import shape_of
 from .fields import Fields

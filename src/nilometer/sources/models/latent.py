@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from nilometer.plan.shape import Block, Dense, Latent, Shape
+from nilometer.plan.model.shape import Block, Dense, Latent, Shape
 
 from .assemble import assemble, check_experts, draft_layers
 from .families import DRAFT_TABLES, deepseek_experts

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
-from nilometer.plan.blocks import MIXES
+from nilometer.plan.model.blocks import MIXES
 
 from .fields import Fields
 

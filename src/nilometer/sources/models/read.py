@@ -10,7 +10,7 @@ from typing import Literal
 import msgspec
 
 from nilometer.core.errors import DataError
-from nilometer.plan.shape import Shape
+from nilometer.plan.model.shape import Shape
 
 from . import known, safetensors
 from .config import read_config

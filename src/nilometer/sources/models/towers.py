@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from nilometer.plan.shape import Extra
+from nilometer.plan.model.shape import Extra
 
 from .fields import Fields
 

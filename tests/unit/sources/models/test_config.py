@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from nilometer.core.errors import DataError
-from nilometer.plan.shape import Attention, Shape
+from nilometer.plan.model.shape import Attention, Shape
 from nilometer.sources.models.architectures import KINDS
 from nilometer.sources.models.config import read_config
 from nilometer.sources.models.known import Known, look_up, shape_of_row, table

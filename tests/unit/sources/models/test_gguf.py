@@ -14,9 +14,9 @@ from gguf import GGUFReader
 
 from nilometer.core.errors import DataError
 from nilometer.engines import model_cache
-from nilometer.plan.parameters import parameters
-from nilometer.plan.shape import Attention, Dense, Experts, Latent, Recurrent
-from nilometer.plan.weights import weight_bytes
+from nilometer.plan.model.parameters import parameters
+from nilometer.plan.model.shape import Attention, Dense, Experts, Latent, Recurrent
+from nilometer.plan.model.weights import weight_bytes
 from nilometer.sources.models.gguf import read_gguf
 from nilometer.sources.models.gguf_header import read_header
 

@@ -9,9 +9,9 @@ import sys
 import pytest
 
 from nilometer.core.errors import DataError
-from nilometer.plan.kv import bytes_per_token, cache, cache_precision
-from nilometer.plan.parameters import active_parameters, parameters
-from nilometer.plan.precision import PRECISIONS
+from nilometer.plan.memory.kv import bytes_per_token, cache, cache_precision
+from nilometer.plan.model.parameters import active_parameters, parameters
+from nilometer.plan.model.precision import PRECISIONS
 from nilometer.sources.models.known import Known, look_up, shape_of_row, table
 
 ROWS = table()

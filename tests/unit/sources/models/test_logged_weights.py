@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from nilometer.plan.parallel import Parallel
-from nilometer.plan.weights import stage_weight_bytes, weight_bytes
+from nilometer.plan.model.parallel import Parallel
+from nilometer.plan.model.weights import stage_weight_bytes, weight_bytes
 from nilometer.sources.models.known import look_up, shape_of_row
 
 GIB = 2**30

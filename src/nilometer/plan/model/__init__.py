@@ -1,0 +1,1 @@
+"""What a model is made of: layers, parameters, precisions, bytes of weights, ranks."""
