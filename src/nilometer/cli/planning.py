@@ -22,7 +22,7 @@ from nilometer.plan.model.parameters import parameters
 from nilometer.plan.model.precision import precision_of
 from nilometer.plan.model.shape import Attention, Block, Dense, Shape
 from nilometer.plan.question import Question, setup
-from nilometer.sources.models.read import Read, read_model
+from nilometer.sources.models.read import Read, read_model, read_started
 
 if TYPE_CHECKING:
     from nilometer.archive.protocol import Archive
@@ -58,6 +58,8 @@ def asked(model: str | None, given: Given, launch: Launch | None = None) -> Aske
     and the slugs of the readers and tables.
     """
     read = None if model is None else read_model(model)
+    if model is None and launch is not None and launch.model is not None:
+        read = read_started(launch.model)
     raw = {name: given[name] for name in (*_RAW, *_WHOLE) if given[name] is not None}
     if read is not None and raw:
         raise SpecError("plan_shape_twice", model=str(model), options=_options(raw))
