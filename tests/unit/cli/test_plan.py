@@ -119,6 +119,11 @@ def test_precisions_and_engine_flags() -> None:
     assert (slots["kv"]["tokens"], slots["kv"]["max_concurrency"]) == (16384, 4)
 
 
+def test_gguf_is_planned_for_the_engine_that_reads_it() -> None:
+    assert told("llama-3.1-8b", "--precision", "q4_k_m", "--device", "4090")["engine"]["name"] == "llama.cpp"
+    assert told("llama-3.1-8b", "--precision", "int4", "--device", "4090")["engine"]["name"] == "vllm"
+
+
 def test_slots_are_not_memory() -> None:
     """llama.cpp makes its cache for its slots: where these are too few, nothing is missing but slots."""
     words = ("llama-3.1-8b", "--device", "4090", "--engine", "llama.cpp", "--slots", "2", "--max-context", "8192")
