@@ -92,4 +92,4 @@ def _bound(text: str) -> float | None:
         bound = float(text)
     except ValueError:
         return None
-    return None if math.isnan(bound) else bound
+    return None if math.isnan(bound) or bound == -math.inf else bound

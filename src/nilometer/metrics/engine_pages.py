@@ -85,7 +85,7 @@ _VLLM_COMMON = {
     "spec_drafts": _f("vllm:spec_decode_num_drafts"),
     "spec_draft_tokens": _f("vllm:spec_decode_num_draft_tokens"),
     "spec_accepted": _f("vllm:spec_decode_num_accepted_tokens"),
-    "ok": _f("vllm:request_success"),
+    "requests": _f("vllm:request_success"),  # aborted ones are among them
 }
 _VLLM_HISTOGRAMS = {
     "ttft": _f("vllm:time_to_first_token_seconds"),
@@ -255,7 +255,12 @@ TRITON = Dialect(
     "triton",
     ("nv_trt_llm_request_metrics", "nv_trt_llm_kv_cache_block_metrics"),
     # `active` are all that were taken in; `scheduled` those in the step that runs.
-    {"running": (_requests("scheduled"),), "waiting": (_requests("waiting"),), "taken_in": (_requests("active"),)},
+    {
+        "running": (_requests("scheduled"),),
+        "waiting": (_requests("waiting"),),
+        "kv_used": (_blocks("used"),),
+        "kv_held": (_blocks("max"),),
+    },
     {"kv_usage": (_blocks("fraction"),)},
     {
         "prompt_tokens": (Family("nv_llm_input_token_len", part="_sum"),),

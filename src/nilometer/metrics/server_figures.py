@@ -6,14 +6,15 @@ the engines of a page; shares of the KV cache never are. Reads no file and no cl
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 import msgspec
 
 from .buckets import Bound, Histogram, histogram_of
 from .engine_pages import FAMILIES, KINDS, RANK_LABELS, Dialect, Families, Family, Gap, dialect_of
-from .page_growth import Growth, engine_of, growth
-from .pages import PARTS, Labels, Page, Series
+from .page_growth import Engine, Growth, engine_of, growth
+from .pages import PARTS, Page, Series
 
 LATENCIES = ("ttft", "per_token", "inter_token", "request_tpot", "queue", "prefill", "decode", "e2e")
 """`per_token` is the gap between tokens where the engine tells it, else the mean of each request."""
@@ -34,6 +35,23 @@ class Speculation(msgspec.Struct, frozen=True, kw_only=True):
     accepted: float | None = None
     acceptance_ratio: float | None = None
     acceptance_length: float | None = None
+
+
+class Slots(msgspec.Struct, frozen=True, kw_only=True):
+    """llama.cpp's slots: how many, how many at work, the context of each in tokens."""
+
+    total: int
+    busy: int | None = None
+    context_tokens: int | None = None
+
+
+class Loaded(msgspec.Struct, frozen=True, kw_only=True):
+    """A model that Ollama holds in memory: its bytes, and those of them on a device."""
+
+    model: str
+    bytes: int | None = None
+    device_bytes: int | None = None
+    context_tokens: int | None = None
 
 
 class Spread(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,6 +109,8 @@ class ServerFigures(msgspec.Struct, frozen=True, kw_only=True):
     tokens_per_decode: float | None = None
     """Tokens that a call of llama.cpp's decoder yields."""
     latencies: dict[str, Spread] = {}
+    slots: Slots | None = None
+    loaded: list[Loaded] | None = None
     names: list[str] = []
 
 
@@ -110,7 +130,7 @@ class _Reader:
     def share(self, name: str) -> list[float]:
         """Of each engine; one below 0 is how an engine says that it has none."""
         rows = [row for row in self._rows(self.page, self.dialect.ratios.get(name, ())) if row.value >= 0]
-        found: dict[Labels, float] = {}
+        found: dict[Engine, float] = {}
         for row in sorted(rows, key=lambda row: engine_of(row.labels)):
             key = engine_of(row.labels)
             found[key] = max(row.value, found.get(key, 0.0))
@@ -181,7 +201,7 @@ def _sum(values: Iterable[float]) -> float | None:
 
 def _whole(value: float) -> float:
     """As an int where it is one."""
-    return int(value) if value == int(value) else value
+    return int(value) if math.isfinite(value) and value == int(value) else value
 
 
 def _digits(text: str | None) -> int:
@@ -252,8 +272,9 @@ def _engines(page: Page) -> int:
 
 def _kv_usage(reader: _Reader) -> KvUsage | None:
     shares = reader.share("kv_usage")
-    if not shares and reader.dialect.name == "triton":  # an older backend tells blocks and no share
-        return None
+    if not shares:  # an older Triton backend tells blocks and no share
+        share = _ratio(reader.gauge("kv_used"), reader.gauge("kv_held"))
+        shares = [] if share is None else [share]
     return KvUsage(max=max(shares), per_engine=shares) if shares else None
 
 
@@ -280,7 +301,7 @@ def _speculation(reader: _Reader) -> Speculation | None:
             acceptance_length=None if each is None else 1 + each,
         )
     ratio, length = reader.share("spec_acceptance_ratio"), reader.share("spec_acceptance_length")
-    if len(ratio) != 1 and len(length) != 1 or not any((*ratio, *length)):
+    if (len(ratio) != 1 and len(length) != 1) or not any((*ratio, *length)):
         return None
     return Speculation(
         acceptance_ratio=ratio[0] if len(ratio) == 1 else None,
@@ -328,7 +349,8 @@ def _mean(told: tuple[str, Histogram] | None) -> float | None:
 
 
 def _ratio(part: float | None, whole: float | None) -> float | None:
-    return None if part is None or not whole else part / whole
+    found = math.nan if part is None or not whole else part / whole
+    return found if math.isfinite(found) else None
 
 
 def _first(*values: float | None) -> float | None:
