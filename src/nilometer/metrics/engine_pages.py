@@ -51,7 +51,7 @@ class Dialect(NamedTuple):
     ratios: Mapping[str, Families] = {}
     counters: Mapping[str, Families] = {}
     histograms: Mapping[str, Families] = {}
-    by_label: Mapping[str, tuple[Family, str]] = {}
+    by_label: Mapping[str, tuple[Families, str]] = {}
     """Counters told apart by a label: finish reasons."""
     blocks: tuple[Family, str, str] | None = None
     """An info series whose labels hold the number of KV blocks and the tokens of one."""
@@ -63,7 +63,7 @@ class Dialect(NamedTuple):
         """Every family that it reads."""
         rows = [self.gauges, self.ratios, self.counters, self.histograms]
         found = {family.name for table in rows for families in table.values() for family in families}
-        found |= {family.name for family, _ in self.by_label.values()}
+        found |= {family.name for families, _ in self.by_label.values() for family in families}
         found |= {family.name for family in self.block_gauges or ()}
         return frozenset(found | ({self.blocks[0].name} if self.blocks else set()) | set(self.marks))
 
@@ -103,7 +103,7 @@ _VLLM_GAUGES = {
     "swapped": _f("vllm:num_requests_swapped"),
 }
 _VLLM_KV = _f("vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc")
-_VLLM_FINISHED = {"finished": (Family("vllm:request_success"), "finished_reason")}
+_VLLM_FINISHED = {"finished": (_f("vllm:request_success"), "finished_reason")}
 _VLLM_BLOCKS = (Family("vllm:cache_config_info"), "num_gpu_blocks", "block_size")
 _V0_HIT_RATE = "vllm:gpu_prefix_cache_hit_rate"
 
@@ -237,7 +237,7 @@ TRTLLM = Dialect(
         "decode": _t("request_decode_time_seconds"),
         "e2e": _t("e2e_request_latency_seconds"),
     },
-    {"finished": (Family("trtllm_request_success"), "finished_reason")},
+    {"finished": (_t("request_success"), "finished_reason")},
     block_gauges=(Family("trtllm_kv_cache_max_blocks"), Family("trtllm_kv_cache_tokens_per_block")),
 )
 

@@ -58,7 +58,7 @@ def growth(before: Page, after: Page, dialect: Dialect) -> Growth:
 def _growing(dialect: Dialect) -> frozenset[str]:
     """The names of all series that only grow."""
     families = [family for found in dialect.counters.values() for family in found]
-    families += [family for family, _ in dialect.by_label.values()]
+    families += [family for found, _ in dialect.by_label.values() for family in found]
     histograms = {family.name for found in dialect.histograms.values() for family in found}
     histograms |= {family.name for family in families if family.part}
     return frozenset({family.key for family in families} | {name + part for name in histograms for part in PARTS})

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 import msgspec
 
 from .buckets import Bound, Histogram, histogram_of
-from .engine_pages import FAMILIES, KINDS, RANK_LABELS, Dialect, Families, Family, Gap, dialect_of
+from .engine_pages import KINDS, RANK_LABELS, Dialect, Families, Family, Gap, dialect_of
 from .page_growth import Engine, Growth, engine_of, growth
 from .pages import PARTS, Page, Series
 
@@ -151,9 +151,9 @@ class _Reader:
 
     def by_label(self, name: str) -> dict[str, float] | None:
         """What a counter counted, by one of its labels."""
-        family, label = self.dialect.by_label.get(name, (None, ""))
+        families, label = self.dialect.by_label.get(name, ((), ""))
         found: dict[str, float] = {}
-        for row in () if family is None else _chosen(self.grown, family, family.key):
+        for row in self._rows(self.grown, families):
             if (word := row.labels.get(label)) is not None:
                 found[word] = found.get(word, 0.0) + row.value
         return {word: _whole(n) for word, n in found.items()} or None
@@ -355,6 +355,3 @@ def _ratio(part: float | None, whole: float | None) -> float | None:
 
 def _first(*values: float | None) -> float | None:
     return next((value for value in values if value is not None), None)
-
-
-__all__ = ["FAMILIES", "LATENCIES", "KvUsage", "ServerFigures", "Speculation", "Spread", "figures"]
