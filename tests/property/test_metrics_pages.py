@@ -18,7 +18,8 @@ from nilometer.cli.session import indented
 from nilometer.core.errors import NiloError
 from nilometer.metrics.buckets import Bound, Histogram
 from nilometer.metrics.engine_pages import FAMILIES
-from nilometer.metrics.pages import Page, kept, read
+from nilometer.metrics.page_lines import kept
+from nilometer.metrics.pages import Page, read
 from nilometer.metrics.server_figures import ServerFigures, figures
 from nilometer.report.scrape import scrape_document
 from nilometer.report.terminal import render

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from .engine_pages import ENGINE_LABELS, Dialect
-from .pages import PARTS, Labels, Page, Series
+from .page_lines import PARTS
+from .pages import Labels, Page, Series
 
 Engine = tuple[tuple[str, str], ...]
 _Key = tuple[str, tuple[tuple[str, str], ...]]

@@ -14,7 +14,8 @@ import msgspec
 from .buckets import Bound, Histogram, histogram_of
 from .engine_pages import KINDS, RANK_LABELS, Dialect, Families, Family, Gap, dialect_of
 from .page_growth import Engine, Growth, engine_of, growth
-from .pages import PARTS, Page, Series
+from .page_lines import PARTS
+from .pages import Page, Series
 
 LATENCIES = ("ttft", "per_token", "inter_token", "request_tpot", "queue", "prefill", "decode", "e2e")
 """`per_token` is the gap between tokens where the engine tells it, else the mean of each request."""

@@ -7,7 +7,8 @@ import math
 import pytest
 
 from nilometer.metrics.buckets import Bound, Histogram, histogram_of
-from nilometer.metrics.pages import PARTS, read
+from nilometer.metrics.page_lines import PARTS
+from nilometer.metrics.pages import read
 
 INF = math.inf
 QUEUE = Histogram(count=10, total=6.0, cumulative=[(0.1, 2), (0.5, 6), (1.0, 9), (INF, 10)])
