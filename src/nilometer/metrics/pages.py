@@ -1,7 +1,7 @@
 """A server's metrics page in memory: the series of the families that are asked for, and a count of what was left.
 
-Takes text and gives values; knows no engine and no meaning. It lives here and not in `wire`: the
-parser it uses brings sockets and a web server with it, which the load's hot path must not load.
+Takes text and gives values; knows no engine and no meaning. It lives here and not in `wire`: the parser it uses brings
+sockets and a web server with it, which the load's hot path must not load.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple, TypeVar
+from urllib.parse import urlsplit
 
 import msgspec
 from msgspec.structs import replace
@@ -34,12 +35,16 @@ Kind = TypeVar("Kind")
 
 
 class Found(NamedTuple):
-    """A page, and what stands beside it; of Ollama there is no page."""
+    """A page, and what stands beside it; of Ollama there is no page.
+
+    `place` may be shown; `address` is where to ask again, with what the user put into it. A file has none.
+    """
 
     place: str
     page: Page = Page()
     slots: Slots | None = None
     loaded: list[Loaded] | None = None
+    address: str | None = None
 
     def beside(self, figures: ServerFigures) -> ServerFigures:
         """The page's figures with what was told beside it."""
@@ -93,19 +98,21 @@ def read_url(
             raise TargetError("unauthorised", url=endpoint.shown, status=answer.status, detail=told)
         return answer
 
-    found = _first(endpoint, ask, most)
+    path, found = _first(endpoint, ask, most)
+    parts = urlsplit(url)
+    found = found._replace(address=f"{parts.scheme}://{parts.netloc}{path}")
     is_llamacpp = any(name.startswith("llamacpp:") for name in found.page.names)
     return found._replace(slots=_slots(endpoint, ask)) if is_llamacpp else found
 
 
-def _first(endpoint: Endpoint, ask: Ask, most: int) -> Found:
+def _first(endpoint: Endpoint, ask: Ask, most: int) -> tuple[str, Found]:
     """The first place with a page; without one, what the first of them said."""
     named = endpoint.base_path.endswith(("metrics", "/api/ps"))
     paths = [endpoint.root("")] if named else [endpoint.root(place) for place in PLACES]
     refusals: list[NiloError] = []
     for path in paths:
         try:
-            return _at(endpoint, path, ask, most)
+            return path, _at(endpoint, path, ask, most)
         except TargetError as fault:
             if fault.slug not in ("metrics_page_missing", "metrics_page_not"):
                 raise
