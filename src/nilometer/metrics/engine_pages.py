@@ -164,8 +164,9 @@ SGLANG = Dialect(
     {
         # Of a request that was not streamed the first token comes with the last.
         "ttft": (Family("sglang:time_to_first_token_seconds", but=(("is_streaming", "false"),)),),
-        "inter_token": _f("sglang:inter_token_latency_seconds"),
-        "request_tpot": _f("sglang:request_time_per_output_token_seconds", "sglang:time_per_output_token_seconds"),
+        # The older name counts tokens as well, not requests: a page shows about as many as tokens were generated.
+        "inter_token": _f("sglang:inter_token_latency_seconds", "sglang:time_per_output_token_seconds"),
+        "request_tpot": _f("sglang:request_time_per_output_token_seconds"),
         "queue": _f("sglang:queue_time_seconds"),
         "e2e": _f("sglang:e2e_request_latency_seconds"),
     },
