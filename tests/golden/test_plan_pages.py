@@ -24,6 +24,7 @@ NAMES = (
     "how-to/plan-before-you-buy",
     "how-to/choose-by-a-plan",
     "how-to/audit-an-engine",
+    "../README",
 )
 PAGES = [f"{name}{end}" for name in NAMES for end in (".md", ".zh-CN.md")]
 
