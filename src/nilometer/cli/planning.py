@@ -91,8 +91,9 @@ def asked(model: str | None, given: Given, launch: Launch | None = None) -> Aske
         question = as_started(question, launch)
     cut = sum(old != new for old, new in zip(pairs, kept, strict=True))
     params: dict[str, Param] = {"share": cut / len(pairs) if pairs else 0.0, "limit": limit}
-    notes = (Finding(slug="plan_lengths_cut", kind="note", severity="medium", params=params),) if cut else ()
-    return Asked(question, read, lengths_from, notes)
+    left = [Finding(slug=slug, kind="note", severity="medium") for slug in shape.left_out]
+    shortened = [Finding(slug="plan_lengths_cut", kind="note", severity="medium", params=params)] if cut else []
+    return Asked(question, read, lengths_from, (*left, *shortened))
 
 
 def _within(pairs: Pairs, limit: int | None) -> Pairs:
