@@ -76,7 +76,10 @@ def _figures(found: Found, earlier: Found | None, elapsed_s: float | None) -> Se
 
     if earlier is None:
         return found.beside(figures(found.page))
-    before, after = earlier.beside(figures(earlier.page)).engine, found.beside(figures(found.page)).engine
-    if before != after:
-        raise DataError("metrics_pages_differ", before=earlier.place, engine=before, after=found.place, other=after)
+    before, after = earlier.beside(figures(earlier.page)), found.beside(figures(found.page))
+    if before.engine != after.engine or len({before.dialect, after.dialect} - {None}) > 1:
+        engine, other = (
+            " ".join(dict.fromkeys(filter(None, (one.engine, one.dialect)))) or "-" for one in (before, after)
+        )
+        raise DataError("metrics_pages_differ", before=earlier.place, engine=engine, after=found.place, other=other)
     return found.beside(figures(found.page, earlier.page, elapsed_s))

@@ -164,7 +164,9 @@ def _taken(text: str, place: str, refuse: Callable[[str], NiloError]) -> Found:
 
 
 def _begin(data: bytes) -> str:
-    return repr(re.sub(r"\s+", " ", data[:_DETAIL_CHARS].decode("utf-8", "replace")).strip())
+    """The beginning of what is no page, on one line, a dot for what cannot be printed."""
+    text = re.sub(r"\s+", " ", data[:_DETAIL_CHARS].decode("utf-8", "replace")).strip()
+    return repr("".join(char if char.isprintable() and char != "\ufffd" else "." for char in text))
 
 
 class _Model(msgspec.Struct, frozen=True):

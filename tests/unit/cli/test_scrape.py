@@ -63,6 +63,7 @@ def test_an_unknown_engine_is_an_answer(tmp_path: Path) -> None:
         ([M02, "--elapsed", "60s"], 2, "elapsed_alone"),
         ([M02, "--before", "nowhere.prom"], 2, "file_unreadable"),
         ([M02, "--before", str(CASES / "m06_tgi.prom")], 2, "metrics_pages_differ"),
+        ([M02, "--before", str(CASES / "m01_vllm_v0.prom")], 2, "metrics_pages_differ"),
         (["http://127.0.0.1:9/metrics", "--before", "nowhere.prom"], 2, "file_unreadable"),
         (["ftp://127.0.0.1/metrics"], 2, "target_url"),
         (["http://127.0.0.1:0"], 2, "target_url"),
