@@ -15,7 +15,8 @@ from nilometer.plan.devices import Device, device, device_of
 from nilometer.plan.latency.roofline import Lengths
 from nilometer.plan.launch.fields import Launch
 from nilometer.plan.launch.settled import settled
-from nilometer.plan.memory.flight import SHARE, Pairs, demand
+from nilometer.plan.memory.flight import SHARE, Pairs
+from nilometer.plan.memory.mix import in_tokens
 from nilometer.plan.memory.startup import Settings
 from nilometer.plan.model.parallel import Parallel
 from nilometer.plan.model.parameters import parameters
@@ -287,5 +288,5 @@ def _context(pairs: Pairs, lengths: Lengths, at_once: int) -> int:
     """
     if not pairs:
         return round(lengths.input + lengths.output)
-    one = demand(pairs, float)
+    one = in_tokens(pairs)
     return ceil(min(one.largest, one.quantile_of_sum(at_once, SHARE) / at_once))

@@ -131,8 +131,13 @@ def blocks_needed(layout: Layout, tokens: float, ahead: int = 1) -> int:
 
     A windowed group keeps the window before them and the new ones, and may begin within a block.
     """
+    return blocks_of(layout.groups, tokens, ahead)
+
+
+def blocks_of(groups: Sequence[Group], tokens: float, ahead: int = 1) -> int:
+    """The same of groups alone: neither pages nor places count in it."""
     needed = 0
-    for group in layout.groups:
+    for group in groups:
         if group.state_blocks is not None:
             one = group.state_blocks
         elif group.window is None:
