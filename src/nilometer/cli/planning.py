@@ -76,7 +76,7 @@ def asked(model: str | None, given: Given, launch: Launch | None = None) -> Aske
         shape=shape,
         precision=precision,
         device=place,
-        engine=given["engine"] or ("vllm" if precision.mix is None else "llama.cpp"),
+        engine=(given["engine"] or "").strip().lower() or ("vllm" if precision.mix is None else "llama.cpp"),
         version=given["engine_version"],
         parallel=Parallel(**{name: given[name] or 1 for name in ("tensor", "pipeline", "data", "expert")}),
         settings=_settings(given),
@@ -97,9 +97,14 @@ def asked(model: str | None, given: Given, launch: Launch | None = None) -> Aske
 
 
 def _within(pairs: Pairs, limit: int | None) -> Pairs:
-    """No engine takes a request longer than its limit: the input is cut to it, the output to what that leaves."""
-    if limit is None:
+    """No engine takes a request longer than its limit: the input is cut to it, the output to what that leaves.
+
+    SpecError `plan_number_too_small` for a limit without room for one token of each.
+    """
+    if limit is None or not pairs:
         return pairs
+    if limit < 2:
+        raise SpecError("plan_number_too_small", key="max context", value=limit, least=2)
     cut = ((min(given, limit - 1.0), out) for given, out in pairs)
     return tuple((given, min(out, limit - given)) for given, out in cut)
 
@@ -214,7 +219,7 @@ def _device(given: Given) -> Device | None:
         if memory is None or bandwidth is None or flops is None:
             raise SpecError("plan_device_incomplete")
         return device_of(bandwidth, flops, memory)
-    found = _this() if name == "this" else device(name)
+    found = _this() if name.strip().lower() == "this" else device(name)
     changes: dict[str, Any] = {}
     if memory is not None:
         changes |= {"memory_bytes": memory, "visible_bytes": memory}

@@ -156,11 +156,13 @@ def vllm_pool(
     batched_tokens: int = 8192,
     version: Version = (0, 19),
 ) -> Pool:
-    """What vLLM says it holds; one layout and one pool per pipeline stage, of which the fewest blocks count.
+    """What vLLM says it holds; one layout and one pool per pipeline stage, of which the fewest blocks count;
+    one whose layers keep nothing sets no limit.
 
     The groups of the first layout give the need of a request: with a pipeline, hand in those of the whole model.
     """
-    blocks = min(max(0, int(has // cut.block_bytes)) for cut, has in zip(layouts, pool_bytes, strict=True))
+    stages = zip(layouts, pool_bytes, strict=True)
+    blocks = min((max(0, int(has // cut.block_bytes)) for cut, has in stages if cut.block_bytes), default=0)
     layout = layouts[0]
     concurrency = blocks / max(1, blocks_needed(layout, context, batched_tokens))
     if version >= TOKENS_BY_CONCURRENCY:
