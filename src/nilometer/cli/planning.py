@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from math import ceil
 from random import Random
@@ -92,8 +93,11 @@ def asked(model: str | None, given: Given, launch: Launch | None = None) -> Aske
         question = as_started(question, launch)
     cut = sum(old != new for old, new in zip(pairs, kept, strict=True))
     params: dict[str, Param] = {"share": cut / len(pairs) if pairs else 0.0, "limit": limit}
-    notes = (Finding(slug="plan_lengths_cut", kind="note", severity="medium", params=params),) if cut else ()
-    return Asked(question, read, lengths_from, notes)
+    notes = [Finding(slug="plan_lengths_cut", kind="note", severity="medium", params=params)] if cut else []
+    if limit is not None and question.context > limit:
+        over: dict[str, Param] = {"context": question.context, "limit": limit}
+        notes.append(Finding(slug="plan_context_over", kind="note", severity="medium", params=over))
+    return Asked(question, read, lengths_from, tuple(notes))
 
 
 def _within(pairs: Pairs, limit: int | None) -> Pairs:
@@ -219,7 +223,7 @@ def _device(given: Given) -> Device | None:
         if memory is None or bandwidth is None or flops is None:
             raise SpecError("plan_device_incomplete")
         return device_of(bandwidth, flops, memory)
-    found = _this() if name.strip().lower() == "this" else device(name)
+    found = _this() if is_this(name) else device(name)
     changes: dict[str, Any] = {}
     if memory is not None:
         changes |= {"memory_bytes": memory, "visible_bytes": memory}
@@ -231,6 +235,11 @@ def _device(given: Given) -> Device | None:
     if not found.memory_bytes:
         raise SpecError("plan_device_memory_unknown", device=found.name)
     return found
+
+
+def is_this(name: str | None) -> bool:
+    """Whether `--device` means this machine."""
+    return (name or "").strip().lower() == "this"
 
 
 def _this() -> Device:
@@ -257,7 +266,7 @@ def _lengths(given: Given) -> tuple[Lengths, Pairs, str]:
 
 
 def _drawn(inputs: str, outputs: str) -> Pairs:
-    if inputs.strip().isdigit() and outputs.strip().isdigit() and int(inputs) and int(outputs):
+    if all(re.fullmatch(r"[1-9][0-9]{0,6}", text.strip()) for text in (inputs, outputs)):
         return ((float(inputs), float(outputs)),)
     from nilometer.experiment.approach import length_mix
 

@@ -52,7 +52,11 @@ def _room(plan: Memory, requests: Pairs) -> tuple[float, Demand]:
     """(capacity, what a request takes of it) in blocks, slots or tokens; shared cells count by the token."""
     if plan.slots is not None:
         slots = plan.slots
-        return (slots.cells, in_tokens(requests)) if slots.unified else (slots.slots, _in_slots(requests, slots.slot_context))
+        return (
+            (slots.cells, in_tokens(requests))
+            if slots.unified
+            else (slots.slots, _in_slots(requests, slots.slot_context))
+        )
     layout, blocks = plan.pool.layout, plan.pool.blocks
     if layout is None or blocks is None:
         return plan.pool.tokens, in_tokens(requests)
