@@ -93,7 +93,9 @@ def asked(model: str | None, given: Given, launch: Launch | None = None) -> Aske
         question = as_started(question, launch)
     cut = sum(old != new for old, new in zip(pairs, kept, strict=True))
     params: dict[str, Param] = {"share": cut / len(pairs) if pairs else 0.0, "limit": limit}
-    notes = [Finding(slug="plan_lengths_cut", kind="note", severity="medium", params=params)] if cut else []
+    notes = [Finding(slug=slug, kind="note", severity="medium") for slug in shape.left_out]
+    if cut:
+        notes.append(Finding(slug="plan_lengths_cut", kind="note", severity="medium", params=params))
     if limit is not None and question.context > limit:
         over: dict[str, Param] = {"context": question.context, "limit": limit}
         notes.append(Finding(slug="plan_context_over", kind="note", severity="medium", params=over))
