@@ -90,8 +90,10 @@ def terms_of(group: Group) -> Terms:
     try:
         plan = msgspec.convert(parted(group.spec or "", "verify")[1], _Plan)
         return Terms(rule_of(plan.metrics, plan.pairs), frozenset(plan.changes))
-    except (ValueError, SpecError) as fault:  # the plan is no TOML, no plan, or judges what we do not know
+    except ValueError as fault:  # no TOML, or no plan
         raise ArchiveError("group_damaged", group=group.id, detail=str(fault)) from None
+    except SpecError as fault:  # it judges what we do not know
+        raise ArchiveError("group_damaged", group=group.id, detail=fault.params.get("piece")) from None
 
 
 class _Plan(msgspec.Struct, frozen=True):

@@ -75,7 +75,8 @@ def _write(found: Compared, code: int, session: Session, junit: str | None, mark
     try:
         if junit is not None and code == 4:
             write_result(
-                junit, refused_xml("inadmissible", lead_of(found.comparison, found.family, session.words).text)
+                junit,
+                refused_xml(found.comparison.verdict, lead_of(found.comparison, found.family, session.words).text),
             )
         elif junit is not None:
             write_result(junit, junit_xml(found.comparison, found.family, session.words))
