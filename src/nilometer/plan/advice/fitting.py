@@ -24,6 +24,7 @@ from .support import CACHE_TIER, computes, flags
 
 Way = Literal[
     "fit_limit",
+    "fit_slots",
     "fit_kv",
     "fit_weights",
     "fit_weights_kv",
@@ -143,8 +144,13 @@ def _free_of_charge(plan: Answer) -> Iterator[Fit]:
 
 
 def _limit(plan: Answer) -> Iterator[Fit]:
-    """Where the engine plans for longer requests than were asked for: say so to it."""
+    """Where the engine plans for longer requests than were asked for: say so to it. Where slots lack: more of them."""
     question, memory = plan.question, plan.memory
+    if memory is not None and memory.slots is not None:
+        sized = _sized(question, question.concurrency, question.context)
+        yield from _fit(
+            "fit_slots", sized, told=_sized_flags(sized), slots=question.concurrency, context=question.context
+        )
     if memory is not None and memory.context > question.context and question.engine != "llama.cpp":
         limit = max(question.context, _whole(memory.tokens.low))
         limited = replace(question, settings=replace(question.settings, context=min(limit, memory.context)))
