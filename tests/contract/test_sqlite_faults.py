@@ -16,6 +16,7 @@ from tests.contract.children import ROOT, command_of
 from tests.unit.archive.samples import make_record, make_records, make_run
 
 from nilometer.archive.migrate import migrations
+from nilometer.archive.protocol import Note, Ref
 from nilometer.archive.sqlite import APPLICATION_ID, SqliteArchive
 from nilometer.core.errors import ArchiveError
 from nilometer.core.record import Frames, Record
@@ -214,3 +215,39 @@ def test_a_removed_run_gives_its_room_back(tmp_path: Path) -> None:
     with SqliteArchive(path) as archive:
         archive.remove("other")
     assert path.stat().st_size <= before + 3 * 4096
+
+
+def test_a_row_that_rotted_hides_none_of_the_others_and_is_not_old(tmp_path: Path) -> None:
+    """SQLite keeps any kind of value in any column."""
+    with SqliteArchive(filled(tmp_path / "a.sqlite")) as archive:
+        archive.put(make_run("other"), [])
+        archive.note(Ref("run", "other"), Note(1, "kept"))
+    odd = "started_wall_ns = 'abc', service = x'ff', verdict = 'odd', records = 'many', concurrency = 'x'"
+    sql(tmp_path / "a.sqlite", f"UPDATE run SET {odd} WHERE id = 'other'")
+    sql(tmp_path / "a.sqlite", "UPDATE note SET text = x'ff00'")
+    with SqliteArchive(tmp_path / "a.sqlite") as archive:
+        told = {row.id: row for row in archive.list_runs()}
+        assert told[RUN_ID].ttft_p95_ms == 480.125
+        rotten = told["other"]
+        assert (rotten.started_wall_ns, rotten.service, rotten.verdict, rotten.concurrency) == (
+            0,
+            None,
+            "inadmissible",
+            None,
+        )
+        assert {point.id for point in archive.series([("latency_ms", "ttft", "p95")])} == {RUN_ID, "other"}
+        assert archive.remarks(Ref("run", "other")).notes == []
+        assert slug_of(lambda: archive.get("other")) == "run_damaged"
+        assert [fault.slug for fault in archive.check().problems] == ["archive_damaged", "run_damaged"]
+        before = make_run().phases.started_wall_ns + 1
+        assert [lot.runs for lot in archive.lots(keep=0, before_wall_ns=before)] == [[RUN_ID]]
+        archive.remove("other")
+        assert archive.check().problems == []
+
+
+def test_columns_that_say_another_thing_than_the_run_are_found(tmp_path: Path) -> None:
+    sql(filled(tmp_path / "a.sqlite"), "UPDATE run SET started_wall_ns = started_wall_ns + 1, model = 'other'")
+    with SqliteArchive(tmp_path / "a.sqlite") as archive:
+        (fault,) = archive.check().problems
+        assert fault.slug == "run_damaged"
+        assert str(fault.params["detail"]).endswith("model, started_wall_ns")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sqlite3
 import stat
 from collections.abc import Callable
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from random import Random
@@ -134,6 +136,12 @@ def test_a_file_of_a_former_schema_is_read_and_left_as_it_is(version: str, tmp_p
     assert file.read_bytes() == (KEPT / f"{version}.sqlite").read_bytes()
 
 
+def _renamed(name: str) -> str:
+    """The statements that give the run of a file another id, everywhere."""
+    tables = {"run": "id", "summary_value": "run", "record_segment": "run", "telemetry_segment": "run", "note": "run"}
+    return "; ".join(f"UPDATE {table} SET {column} = '{name}'" for table, column in tables.items())
+
+
 CHANGES: dict[str, tuple[str, str]] = {
     "of a newer schema": ("PRAGMA user_version = 99", "export_newer"),
     "of another program": ("PRAGMA application_id = 7", "export_unreadable"),
@@ -142,6 +150,15 @@ CHANGES: dict[str, tuple[str, str]] = {
     "without a segment": ("DELETE FROM record_segment", "export_unreadable"),
     "without its run": ("DELETE FROM run", "export_unreadable"),
     "with another run": ("UPDATE run SET id = 'nobody'", "export_unreadable"),
+    "with a path for an id": (_renamed("../../x"), "export_unreadable"),
+    "with a word for an id": (_renamed("latest"), "export_unreadable"),
+    "with a text for a moment": ("UPDATE run SET started_wall_ns = 'abc'", "export_unreadable"),
+    "with another moment than its run": ("UPDATE run SET started_wall_ns = 9e18", "export_unreadable"),
+    "with bytes for a service": ("UPDATE run SET service = x'ff'", "export_unreadable"),
+    "with bytes for a note": ("UPDATE note SET text = x'ff00'", "export_unreadable"),
+    "with an endless note": ("UPDATE note SET text = hex(zeroblob(3000))", "export_unreadable"),
+    "without a table": ("DROP TABLE note", "export_unreadable"),
+    "of a schema below none": ("PRAGMA user_version = -5", "export_unreadable"),
     "with a run of a newer format": ("UPDATE run SET format = 99", "run_newer"),
 }
 
@@ -159,12 +176,50 @@ def test_a_file_that_is_not_as_it_was_written_is_refused_whole(
     url: str, exported: Path, change: str, slug: str
 ) -> None:
     db = sqlite3.connect(exported, isolation_level=None)
-    db.execute(change)
+    db.executescript(change)
     db.close()
     with open_archive(url) as archive:
         fault = _refusal(lambda: bundle.import_into(archive.db, exported))
         assert (fault.slug, fault.exit_code) == (slug, 3 if slug == "run_newer" else 2)
         assert archive.check() == (0, 0, [])
+
+
+def test_one_file_that_is_amiss_refuses_those_beside_it(url: str, exported: Path, tmp_path: Path) -> None:
+    cut = tmp_path / "cut.nilo"
+    cut.write_bytes(exported.read_bytes()[:20_000])
+    with open_archive(url) as archive:
+        assert _refusal(lambda: bundle.import_into(archive.db, exported, cut)).slug == "export_unreadable"
+        assert archive.check() == (0, 0, [])
+        assert len(bundle.import_into(archive.db, exported, exported)) == 2
+
+
+def test_a_group_that_is_none_is_refused_and_keeps_no_other_from_being_copied(url: str, tmp_path: Path) -> None:
+    file, group = tmp_path / "g.nilo", Ref("group", GROUP.id)
+    with open_archive(str(tmp_path / "from.sqlite")) as archive:
+        put_some(archive)
+        bundle.export(archive.db, group, file)
+    db = sqlite3.connect(file, isolation_level=None)
+    db.execute("UPDATE run_group SET type = 'of tomorrow'")
+    db.close()
+    with open_archive(url) as archive, open_archive(str(file)) as old:
+        assert _refusal(lambda: bundle.import_into(archive.db, file)).slug == "export_unreadable"
+        moved = list(everything(old.db, archive.db))
+        assert [one.fault and one.fault.slug for one in moved] == [None, None, "group_damaged"]
+        assert slug_of(lambda: old.get_group(GROUP.id)) == "group_damaged"
+
+
+def test_an_export_takes_the_place_of_a_file_alone(exported: Path, tmp_path: Path) -> None:
+    pipe, link = tmp_path / "pipe", tmp_path / "link.nilo"
+    os.mkfifo(pipe)
+    link.symlink_to(tmp_path / "behind.nilo")
+    with open_archive(str(tmp_path / "from.sqlite")) as archive:
+        for place in (pipe, tmp_path, Path()):
+            onto = partial(bundle.export, archive.db, RUN, place, force=True)
+            assert slug_of(onto) == "file_unwritable"
+        bundle.export(archive.db, RUN, link, force=True)
+    assert pipe.is_fifo()
+    assert link.is_symlink()
+    assert (tmp_path / "behind.nilo").read_bytes() == exported.read_bytes()
 
 
 def _refusal(action: Callable[[], object]) -> NiloError:

@@ -230,9 +230,9 @@ def test_a_series_is_the_history_of_a_service(archive: Archive) -> None:
 
 def test_a_ref_is_latest_then_a_tag_then_an_id_then_a_prefix(archive: Archive) -> None:
     archive.put(run_at(1, "abc"), [])
-    archive.put(run_at(3, "abcdef"), [])
     archive.put(run_at(2, "xyz234"), [])
     archive.tag("abcdef", "xyz234")
+    archive.put(run_at(3, "abcdef"), [])
     assert archive.resolve("latest") == "abcdef"
     assert archive.resolve("abcdef") == "xyz234"
     assert archive.resolve("abc") == "abc"
@@ -342,10 +342,28 @@ def test_a_tag_moves(archive: Archive) -> None:
     assert slug_of(lambda: archive.tag_group("base", "nobody")) == "group_unknown"
 
 
-@pytest.mark.parametrize("name", ["", "latest", "a b", "-x", "a\tb", "x" * 65, "run.nilo"])
+@pytest.mark.parametrize("name", ["one", GROUP.id])
+def test_an_id_of_another_is_no_tag(archive: Archive, name: str) -> None:
+    archive.put_group(GROUP)
+    for run_id in ("one", "two"):
+        archive.put(make_run(run_id, group=GROUP.id), [])
+    assert slug_of(lambda: archive.tag(name, "two")) == "tag_invalid"
+    assert archive.tag("two", "two") is None
+    assert archive.resolve("one") == "one"
+
+
+@pytest.mark.parametrize(
+    "name", ["", "latest", "a b", "-x", "a\tb", "x" * 65, "run.nilo", "a\u202eb", "a\u200bb", "\x9b0m", "\udcff"]
+)
 def test_what_could_be_taken_for_another_thing_is_no_tag(archive: Archive, name: str) -> None:
     archive.put(make_run(), [])
     assert slug_of(lambda: archive.tag(name, make_run().id)) == "tag_invalid"
+
+
+@pytest.mark.parametrize("text", ["", " \n", "x" * 4001, "\udcff"])
+def test_what_is_no_text_is_no_note(archive: Archive, text: str) -> None:
+    archive.put(make_run("one"), [])
+    assert slug_of(lambda: archive.note(Ref("run", "one"), Note(1, text))) == "note_invalid"
 
 
 def test_notes_are_kept_in_order_and_go_with_their_run(archive: Archive) -> None:

@@ -6,15 +6,17 @@ of it is. It may come from a stranger: what is no table or index is refused befo
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import sqlite3
 import tempfile
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 from nilometer.core.errors import ArchiveError, DataError, SpecError
+from nilometer.core.run import is_id
 
 from . import transfer
 from .check import check
@@ -32,6 +34,11 @@ def export(source: Database, of: Ref, path: Path, *, force: bool = False) -> int
     """
     if os.path.lexists(path) and not force:
         raise SpecError("file_exists", file=str(path))
+    path = Path(os.path.realpath(path))
+    if path.exists() and not path.is_file():
+        raise SpecError(
+            "file_unwritable", file=str(path), detail=os.strerror(errno.EISDIR if path.is_dir() else errno.ENXIO)
+        )
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         part.open("xb").close()
@@ -60,11 +67,13 @@ def _copied(source: Database, target: Database, of: Ref, *, tags: bool = False) 
     transfer.group(source, target, of.id, tags=tags)
 
 
-def import_into(target: Database, path: Path) -> list[Moved]:
-    """Its runs into an archive, when all of the file was read and nothing was amiss. Slugs as `opened`, `run_newer`."""
-    with opened(path) as source:
-        of = _whole(source, path)
-        return list(_copied(source, target, of))
+def import_into(target: Database, *paths: Path) -> list[Moved]:
+    """Their runs into an archive, when all of every file was read and nothing was amiss. Slugs as `opened`,
+    `run_newer`."""
+    with ExitStack() as stack:
+        sources = [stack.enter_context(opened(path)) for path in paths]
+        found = [(source, _whole(source, path)) for source, path in zip(sources, paths, strict=True)]
+        return [moved for source, of in found for moved in _copied(source, target, of)]
 
 
 def _whole(db: Database, path: Path) -> Ref:
@@ -115,6 +124,8 @@ def _refuse_what_acts(copy: Path, path: Path) -> None:
 def held(db: Database, path: Path) -> Ref:
     """What the file holds: a group, else one run. Slug `export_unreadable` for any other archive."""
     groups, runs = db.rows("SELECT id FROM run_group"), db.rows("SELECT id, run_group FROM run")
+    if not all(isinstance(name, str) and is_id(name) for name, *_ in (*groups, *runs)):
+        raise DataError("export_unreadable", file=str(path), detail="a name that is no id")
     if len(groups) == 1 and {(group,) for _, group in runs} == {*groups}:
         return Ref("group", groups[0][0])
     if len(runs) == 1 and not groups:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import msgspec
 
 from nilometer.core.errors import SpecError
 
@@ -35,6 +38,20 @@ _CONDITIONS: Mapping[str, str] = {
 _NEWEST_FIRST = "ORDER BY run.started_wall_ns DESC, run.id"
 
 
+_Told = TypeVar("_Told", RunRow, Point)
+_INSTEAD: Mapping[str, object] = {
+    "id": "?",
+    "started_wall_ns": 0,
+    "verdict": "inadmissible",
+    "origin": "imported",
+    "tool": "?",
+    "records": 0,
+    "definitions": 0,
+    "figures": (),
+}
+"""What stands for a value of the wrong kind, where it cannot be left out."""
+
+
 def newest(db: Database, limit: int, only: Filter) -> list[RunRow]:
     """The newest runs first. The index `run_search` chooses them; only those chosen are read."""
     where, values = meant(only)
@@ -56,7 +73,7 @@ def series(db: Database, figures: Sequence[Place], only: Filter) -> list[Point]:
     asked = [name for place in figures for name in place]
     n = len(_OF_A_POINT)
     return [
-        Point(**dict(zip(_OF_A_POINT, row[:n], strict=True)), figures=row[n:])
+        _told(Point, {**dict(zip(_OF_A_POINT, row[:n], strict=True)), "figures": row[n:]})
         for row in db.rows(query, (*asked, *values))
     ]
 
@@ -91,4 +108,21 @@ def _rows(db: Database, which: str, ids: str, values: Values) -> list[RunRow]:
     for run, name in db.rows(f"SELECT run, name FROM tag WHERE run IN ({ids})", values) if rows else ():
         tags[run].append(name)
     notes = Counter(run for (run,) in db.rows(f"SELECT run FROM note WHERE run IN ({ids})", values) if rows)
-    return [RunRow(**row, tags=sorted(tags[row["id"]]), notes=notes[row["id"]]) for row in rows]
+    return [_told(RunRow, {**row, "tags": sorted(tags[row["id"]]), "notes": notes[row["id"]]}) for row in rows]
+
+
+def _told(kind: type[_Told], row: dict[str, Any]) -> _Told:
+    """A row for the screen. One that rotted loses what is of the wrong kind, and hides none of the others; that it is
+    damaged a check says."""
+    try:
+        return msgspec.convert(row, kind)
+    except msgspec.ValidationError:
+        kept = {field.name: _kept(field, row[field.name]) for field in msgspec.structs.fields(kind)}
+        return kind(**kept)
+
+
+def _kept(field: msgspec.structs.FieldInfo, value: object) -> Any:
+    try:
+        return msgspec.convert(value, field.type)
+    except msgspec.ValidationError:
+        return _INSTEAD.get(field.name)

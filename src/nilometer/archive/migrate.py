@@ -38,8 +38,10 @@ def bring_up(db: Database) -> None:
 
 
 def known_version(db: Database) -> int:
-    """The version of the database, which is none that we do not know: slug `archive_newer`."""
+    """The version of the database, which is none that we do not know: slugs `archive_newer`, `archive_unreadable`."""
     version = db.version()
+    if version < 0:
+        raise ArchiveError("archive_unreadable", path=db.place, detail=f"schema {version}")
     if version > len(migrations()):
         raise ArchiveError("archive_newer", path=db.place, found=version, known=len(migrations()))
     return version

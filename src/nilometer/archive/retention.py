@@ -5,6 +5,7 @@ Nothing goes that has a tag, or is in a lot with something that has one.
 
 from __future__ import annotations
 
+import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
@@ -35,13 +36,19 @@ def lots(
     db: Database, *, keep: int = 0, before_wall_ns: int | None = None, service: str | None = None, records_only: bool
 ) -> list[Lot]:
     """What `choose` finds in the archive, the oldest first, with the bytes that go; of records only, where some are."""
-    runs = [Kept(*row) for row in db.rows("SELECT id, run_group, started_wall_ns, service, records FROM run")]
+    runs = [_kept(*row) for row in db.rows("SELECT id, run_group, started_wall_ns, service, records FROM run")]
     tagged = {name for row in db.rows("SELECT run, run_group FROM tag") for name in row if name is not None}
     chosen = choose(runs, tagged, keep=keep, before_wall_ns=before_wall_ns, service=service)
     if records_only:
         chosen = [lot for lot in chosen if lot.records]
     sizes = _sizes(db, [run for lot in chosen for run in lot.runs], records_only=records_only)
     return [replace(lot, size_bytes=sum(sizes[run] for run in lot.runs)) for lot in chosen]
+
+
+def _kept(run: str, group: str | None, started_wall_ns: object, service: str | None, records: object) -> Kept:
+    """What cannot be dated is not old."""
+    at = started_wall_ns if isinstance(started_wall_ns, int) else sys.maxsize
+    return Kept(run, group, at, service, records if isinstance(records, int) else 0)
 
 
 def choose(

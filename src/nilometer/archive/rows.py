@@ -9,9 +9,10 @@ import msgspec
 from msgspec.structs import replace
 
 from nilometer.core.environment import Environment
-from nilometer.core.errors import SpecError
+from nilometer.core.errors import ArchiveError, SpecError
 from nilometer.core.finding import Finding
-from nilometer.core.run import FORMAT, Health, Phases, Run
+from nilometer.core.group import Group
+from nilometer.core.run import FORMAT, Health, Phases, Run, is_id
 from nilometer.core.spec import Spec
 from nilometer.core.summary import Summary
 from nilometer.metrics.figures import Figure
@@ -97,6 +98,41 @@ class _Asked(msgspec.Struct, frozen=True):
     labels: _Labels = _Labels()
 
 
+class _Row(msgspec.Struct, frozen=True, kw_only=True):
+    """What each column may hold: a database keeps a text where a number belongs, and says nothing."""
+
+    id: str
+    format: int
+    definitions: int
+    origin: str
+    tool: str
+    tool_version: str
+    verdict: str
+    role: str | None
+    level: str | None
+    parent: str | None
+    condition_hash: str | None
+    run_group: str | None
+    run_order: int | None
+    spec: str
+    environment: str
+    phases: str
+    health: str
+    summary: str
+    findings: str
+    started_wall_ns: int
+    target: str | None
+    model: str | None
+    service: str | None
+    service_version: str | None
+    model_version: str | None
+    quantisation: str | None
+    concurrency: int | None
+    rate_per_s: float | None
+    arrivals: str | None
+    records: int
+
+
 class NewerFormatError(Exception):
     """The run is in a format this version does not know."""
 
@@ -147,11 +183,37 @@ def values(row: Mapping[str, Any]) -> Sequence[Any]:
 
 
 def select(db: Database, run_id: str) -> dict[str, Any]:
-    """The row of one run. Slug `run_unknown`."""
+    """The row of one run, each column of its kind. Slug `run_unknown`; raises msgspec.ValidationError, ValueError."""
     found = db.rows(f"SELECT {', '.join(COLUMNS)} FROM run WHERE id = ?", (run_id,))
     if not found:
         raise SpecError("run_unknown", run=run_id)
-    return dict(zip(COLUMNS, found[0], strict=True))
+    row = dict(zip(COLUMNS, found[0], strict=True))
+    msgspec.convert(row, _Row)
+    if not is_id(row["id"]):
+        raise ValueError(f"{row['id'][:40]!r} is no id")
+    return row
+
+
+def require_copies(row: Mapping[str, Any]) -> None:
+    """Refuse a row whose columns to sort and search by say another thing than the run itself: ValueError."""
+    told = searched(row["spec"])
+    odd = [name for name in SEARCHED if row[name] != told[name]]
+    if row["started_wall_ns"] != msgspec.json.decode(row["phases"], type=Phases).started_wall_ns:
+        odd.append("started_wall_ns")
+    if odd:
+        raise ValueError(f"columns that do not agree with the run: {', '.join(odd)}")
+
+
+def to_group(row: Sequence[Any]) -> Group:
+    """A group of these columns. Slug `group_damaged`."""
+    told = dict(zip(GROUP, row, strict=True))
+    try:
+        group = msgspec.convert(told, Group)
+    except msgspec.ValidationError as fault:
+        raise ArchiveError("group_damaged", group=str(told["id"])[:40], detail=str(fault)) from None
+    if not is_id(group.id):
+        raise ArchiveError("group_damaged", group=group.id[:40], detail="its name is no id")
+    return group
 
 
 def health_columns(health: Health) -> dict[str, bytes]:

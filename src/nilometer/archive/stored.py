@@ -10,8 +10,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Self
 
-import msgspec
-
 from nilometer.core.errors import ArchiveError, SpecError
 from nilometer.core.group import Group
 from nilometer.core.record import Record
@@ -85,12 +83,12 @@ class StoredArchive:
             return read_run(db, run_id)
 
     def get_group(self, group_id: str) -> Group:
-        """The group as it was put. Slug `group_unknown`."""
+        """The group as it was put. Slugs `group_unknown`, `group_damaged`."""
         query = f"SELECT {', '.join(rows.GROUP)} FROM run_group WHERE id = ?"
         found = self.holding(group_id).rows(query, (group_id,))
         if not found:
             raise SpecError("group_unknown", group=group_id)
-        return msgspec.convert(dict(zip(rows.GROUP, found[0], strict=True)), Group)
+        return rows.to_group(found[0])
 
     def records(self, run_id: str) -> Iterator[Record]:
         """The records as they were put, lazily. Slugs `run_unknown` at once, `run_damaged` while reading."""

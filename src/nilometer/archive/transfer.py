@@ -25,6 +25,10 @@ _PARTS = "SELECT n, part FROM record_segment WHERE run = ? ORDER BY n, part"
 _PART = "SELECT run, n, part, codec, records, blob FROM record_segment WHERE run = ? AND n = ? AND part = ?"
 
 
+_OF_ONE = ("run_damaged", "group_damaged", "run_unstorable")
+"""Slugs of what is amiss with one run or group, and keeps no other from being copied."""
+
+
 class Moved(NamedTuple):
     """A run or a group that was looked at: `new` where it was not there, `fault` where it could not be read.
 
@@ -43,14 +47,19 @@ def everything(source: Database, target: Database) -> Iterator[Moved]:
         try:
             yield run(source, target, run_id)
         except ArchiveError as fault:
-            if fault.slug not in ("run_damaged", "run_unstorable"):
+            if fault.slug not in _OF_ONE:
                 raise
             yield Moved(Ref("run", run_id), fault=fault)
         except SpecError as fault:
             if fault.slug != "run_unknown":  # somebody has removed it since it was listed
                 raise
     for (group_id,) in source.rows("SELECT id FROM run_group ORDER BY started_wall_ns, id"):
-        yield group(source, target, group_id)
+        try:
+            yield group(source, target, group_id)
+        except ArchiveError as fault:
+            if fault.slug not in _OF_ONE:
+                raise
+            yield Moved(Ref("group", group_id), fault=fault)
 
 
 def run(source: Database, target: Database, run_id: str, *, tags: bool = True) -> Moved:
@@ -69,11 +78,13 @@ def run(source: Database, target: Database, run_id: str, *, tags: bool = True) -
 
 
 def group(source: Database, target: Database, group_id: str, *, tags: bool = True) -> Moved:
-    """Copy a group without its runs, but with its notes."""
+    """Copy a group without its runs, but with its notes. Slugs `group_damaged`, `run_unstorable`."""
     of = Ref("group", group_id)
     with source.snapshot(), target.transaction(), storable(group_id):
         known_version(target)
         found = source.rows(f"SELECT {', '.join(rows.GROUP)} FROM run_group WHERE id = ?", (group_id,))
+        for row in found:
+            rows.to_group(row)
         new = bool(found) and bool(target.execute(rows.NEW_GROUP, found[0]))
         return Moved(of, new, taken=_copy_remarks(source, target, of, tags=tags))
 
@@ -98,8 +109,8 @@ def _copy_remarks(source: Database, target: Database, of: Ref, *, tags: bool) ->
     taken = []
     for name in said.tags if tags else ():
         before = remarks.tagged(target, name)
-        if before is None:
-            remarks.set_tag(target, name, of)
+        if before is None and not remarks.is_other_id(target, name, of):
+            remarks.keep_tag(target, name, of)
         elif before != of:
             taken.append(name)
     return tuple(taken)

@@ -54,14 +54,14 @@ def take(session: Session, files: Sequence[Path]) -> None:
     from .run_screens import row_object
 
     with open_archive(session.archive_url) as archive:
-        moved = [one for file in files for one in import_into(archive.db, file)]
-        rows = [archive.row(one.of.id) for one in moved]
+        moved = import_into(archive.db, *files)
+        rows = [archive.row(name) for name in dict.fromkeys(one.of.id for one in moved)]
     new = [one.of.id for one in moved if one.new]
     machine = {**head("runs"), "runs": [row_object(row) for row in rows], "new": new, "warnings": []}
     session.emit(
         machine,
         lambda: session.words.say(
-            "screen.runs.taken", runs=len(new), there=len(moved) - len(new), ids=", ".join(row.id for row in rows)
+            "screen.runs.taken", runs=len(new), there=len(rows) - len(new), ids=", ".join(row.id for row in rows)
         ),
     )
 
@@ -104,7 +104,7 @@ def _tell_copy(session: Session, moved: Sequence[Moved]) -> None:
     machine = {
         **head("copy"),
         **told,
-        "problems": [{"slug": one.fault.slug, "params": one.fault.params} for one in runs if one.fault is not None],
+        "problems": [{"slug": one.fault.slug, "params": one.fault.params} for one in moved if one.fault is not None],
         "tags_taken": taken,
     }
 

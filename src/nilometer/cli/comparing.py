@@ -14,7 +14,7 @@ from nilometer.compare.condition import Difference, differences, parse_changes, 
 from nilometer.compare.family import TABLE, Family, parse
 from nilometer.compare.looks import Looks
 from nilometer.compare.verdict import Comparison, Rule, judge
-from nilometer.core.errors import SpecError
+from nilometer.core.errors import ArchiveError, SpecError
 from nilometer.core.group import Group, parted
 from nilometer.core.run import Run
 from nilometer.experiment.verify import Pair
@@ -86,9 +86,22 @@ class Terms(NamedTuple):
 
 
 def terms_of(group: Group) -> Terms:
-    """Those of a verify out of the archive."""
-    _, plan = parted(group.spec or "", "verify")
-    return Terms(rule_of(plan.get("metrics"), plan.get("pairs", 10)), frozenset(plan.get("changes", ())))
+    """Those of a verify out of the archive. Slug `group_damaged`."""
+    try:
+        plan = msgspec.convert(parted(group.spec or "", "verify")[1], _Plan)
+        return Terms(rule_of(plan.metrics, plan.pairs), frozenset(plan.changes))
+    except ValueError as fault:  # no TOML, or no plan
+        raise ArchiveError("group_damaged", group=group.id, detail=str(fault)) from None
+    except SpecError as fault:  # it judges what we do not know
+        raise ArchiveError("group_damaged", group=group.id, detail=fault.params.get("piece")) from None
+
+
+class _Plan(msgspec.Struct, frozen=True):
+    """What `nilo verify` keeps with its group."""
+
+    metrics: str | None = None
+    pairs: int = 10
+    changes: tuple[str, ...] = ()
 
 
 def side_of(archive: Archive, ref: str, level: str | None = None) -> SideOfArchive:

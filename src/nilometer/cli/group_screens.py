@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
-from nilometer.core.errors import ConditionError
+from nilometer.core.errors import ArchiveError, ConditionError
 from nilometer.core.finding import Finding
 from nilometer.core.group import Group
 from nilometer.core.run import Run
@@ -12,7 +13,7 @@ from nilometer.experiment.quickstart import diagnosis
 from nilometer.experiment.verify import pairs_of
 from nilometer.report.build import group_document, run_document
 from nilometer.report.document import Document, Lead
-from nilometer.report.lab import lab_document
+from nilometer.report.lab import is_known, lab_document
 from nilometer.report.sweep import sweep_document
 from nilometer.report.verify import sides_of, verify_document
 from nilometer.text.i18n import Catalogue
@@ -21,9 +22,24 @@ from .comparing import comparison_object, terms_of
 from .machine import group_object
 
 
+def require_readable(group: Group, runs: Sequence[Run]) -> None:
+    """Refuse a group whose runs are not what its type says, as in a file from elsewhere: slug `group_damaged`."""
+    if group.type in ("sweep", "quickstart"):
+        odd = next((run for run in runs if not _is_load(run.level)), None)
+        if odd is not None:
+            raise ArchiveError("group_damaged", group=group.id, detail=f"run {odd.id[:6]} is of level {odd.level}")
+
+
+def _is_load(level: str | None) -> bool:
+    try:
+        return 0 < float(level or 0) < math.inf
+    except ValueError:
+        return False
+
+
 def group_documents(group: Group, runs: Sequence[Run], findings: Sequence[Finding], words: Catalogue) -> list[Document]:
     """A group as it was shown when it was measured: one table of its loads, or the report of each run."""
-    if group.type == "lab":
+    if group.type == "lab" and all(is_known(run) for run in runs):
         return [lab_document(runs, group.id, words)]
     if group.type == "sweep":
         return [sweep_document(runs, group.id, words)]

@@ -70,7 +70,8 @@ def _chapters(archive: Archive, points: list[Point], rows: list[Judged]) -> dict
     chapters = {}
     for condition, found in entries(map(_taken, points)).items():
         newest = archive.get(found[-1].runs[0])
-        short = short_test(newest, archive.records(newest.id)) if newest.origin == "measured" else None
+        held = newest.origin == "measured" and archive.row(newest.id).records  # pruned records tell nothing
+        short = short_test(newest, archive.records(newest.id)) if held else None
         chapters[condition] = Chapter(found, _histories(found, rows), newest, short)
     return chapters
 

@@ -57,6 +57,7 @@ def import_command(
     if ours:
         if len(ours) < len(files):
             raise SpecError("import_mixed", file=str(ours[0]))
+        _refuse_options(ours[0])
         take(session, [file.expanduser() for file in files])
         return
     from random import SystemRandom
@@ -76,6 +77,24 @@ def import_command(
     if not no_archive:
         _store(session, found)
     _show(session, found, archived=not no_archive)
+
+
+def _refuse_options(file: Path) -> None:
+    """A run of ours comes as it is, labels and all: slug `import_option` for an option that would be passed over."""
+    ctx = click.get_current_context()
+    ours = {param.name: param.opts[-1] for param in ctx.command.params if isinstance(param, click.Option)}
+    for name in (
+        "tool",
+        "model",
+        "service",
+        "service_version",
+        "model_version",
+        "quantisation",
+        "labels",
+        "no_archive",
+    ):
+        if ctx.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT:
+            raise SpecError("import_option", option=ours[name], file=str(file))
 
 
 def _store(session: Session, found: Sequence[Imported]) -> None:

@@ -10,7 +10,7 @@ import click
 from nilometer.core.errors import SpecError
 
 from .session import Session, shared_options
-from .values import MOMENT
+from .values import PAST
 
 if TYPE_CHECKING:
     from nilometer.archive.protocol import Archive, Lot
@@ -29,7 +29,7 @@ def refuse_pruned(archive: Archive, run: Run) -> None:
 
 @click.command("prune")
 @click.option("--keep", type=click.IntRange(0, 10_000_000), help="Never the newest N of each service.")
-@click.option("--older-than", type=MOMENT, help="Only what is older: 90d, 12w, 2026-11-30.")
+@click.option("--older-than", type=PAST, help="Only what is older: 90d, 12w, 2026-11-30.")
 @click.option("--service", metavar="NAME", help="Only runs of this service.")
 @click.option("--records-only", is_flag=True, help="Remove the raw records and keep the runs with their figures.")
 @click.option("--dry-run", is_flag=True, help="Say what would go, and remove nothing.")

@@ -26,7 +26,7 @@ from nilometer.report.whole import Shown, report_document
 from nilometer.text.i18n import LANGUAGES, Catalogue
 
 from .comparing import Compared, compared, side_of
-from .group_screens import group_documents, group_findings, whole_group
+from .group_screens import group_documents, group_findings, require_readable, whole_group
 from .machine import head, run_object
 from .pruning import refuse_pruned
 from .session import indented, writing
@@ -117,6 +117,7 @@ def _compared(archive: Archive, refs: Sequence[str], runs: Collection[str]) -> C
 def _of_group(archive: Archive, group: Group) -> list[Run]:
     """Its runs in the order a reader wants: a sweep from the lowest load to the highest."""
     runs = archive.find(group.id)
+    require_readable(group, runs)
     if group.type != "sweep":
         return runs
     return sorted(one_a_level(runs), key=lambda run: float(run.level or 0))
@@ -126,7 +127,7 @@ def target(asked: Asked, chosen: Chosen) -> str | None:
     """The file to write, None for stdout. Slugs `file_exists`, `file_unwritable` by its folder."""
     if asked.output == STDOUT:
         return None
-    file = asked.output or f"nilo-{_name(chosen)}.{_ENDING_OF[asked.form]}"
+    file = asked.output if asked.output is not None else f"nilo-{_name(chosen)}.{_ENDING_OF[asked.form]}"
     if os.path.lexists(file) and not asked.force and not _is_stream(file):
         raise SpecError("file_exists", file=file)
     return file

@@ -130,8 +130,9 @@ def _emit(session: Session, machine: dict[str, object], documents: Sequence[Docu
 def _show_group(session: Session, group: Group, runs: list[Run], remarks: Remarks) -> None:
     from nilometer.experiment.sweep import one_a_level
 
-    from .group_screens import group_documents, group_findings, whole_group
+    from .group_screens import group_documents, group_findings, require_readable, whole_group
 
+    require_readable(group, runs)
     runs = one_a_level(runs) if group.type == "sweep" else runs
     findings = group_findings(group, runs)
     _emit(session, whole_group(group, runs, findings), group_documents(group, runs, findings, session.words), remarks)

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
+from unicodedata import category
 
 import click
 
@@ -17,6 +18,8 @@ from nilometer.text.i18n import LANGUAGES, Catalogue, language
 if TYPE_CHECKING:
     from nilometer.report.document import Document
 
+_FILES = ("output", "junit", "markdown", "records", "truth")
+"""Names of the options that write a file each."""
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
@@ -39,7 +42,7 @@ class Session:
         said where stdout does not take it: slug `output_failed_archived`, else `output_failed`.
         """
         try:
-            if self.json_file:
+            if self.json_file is not None:
                 write_result(self.json_file, indented(machine) + "\n")
         finally:
             try:
@@ -49,10 +52,30 @@ class Session:
                     raise
                 raise NiloError("output_failed_archived", runs=", ".join(archived), **fault.params) from None
 
-    def check_outputs(self) -> None:
-        """Refuse a --json-file that cannot be written before anything is done; slug `file_unwritable`."""
-        if self.json_file:
+    def check_outputs(self, others: Sequence[str] = ()) -> None:
+        """Refuse files that cannot be written before anything is done. `others` are those of the command's own options.
+
+        Slugs `file_unwritable` of --json-file, and of an empty path, which a script's unset variable is;
+        `outputs_collide` where two results would stand in one file; `file_is_archive`.
+        """
+        files = [file for file in (self.json_file, *others) if file is not None]
+        if not files:
+            return
+        require_apart(files)
+        self._spare_archive(files)
+        if self.json_file is not None:
             check_writable(self.json_file)
+
+    def _spare_archive(self, files: Sequence[str]) -> None:
+        """No result takes the place of what was measured, not even by force."""
+        from nilometer.archive.address import location, on_server
+
+        if self.archive_url and on_server(self.archive_url):
+            return
+        archive = os.path.realpath(location(self.archive_url))
+        for file in files:
+            if os.path.realpath(file) == archive:
+                raise SpecError("file_is_archive", file=file)
 
     def tell(self, line: str) -> None:
         """One line of progress or warning on stderr; silent with -q."""
@@ -92,7 +115,17 @@ def _width() -> int:
 def error_line(words: Catalogue, error: NiloError, mask: Callable[[str], str] = NO_SECRETS) -> str:
     """`nilo: WHAT (SLUG). Next: STEP` in the session's language; `mask` goes over each value before it is cut."""
     what, step = _told(words, error, mask)
-    return words.say("screen.error_line", what=what, slug=error.slug, step=step)
+    return seen(words.say("screen.error_line", what=what, slug=error.slug, step=step))
+
+
+def seen(line: str) -> str:
+    """The line as one line: what a terminal would obey, or not show, stands as its escape. Whoever chose a name, a path
+    or a message may have been somebody else."""
+    return "".join(sign if sign.isprintable() or category(sign) == "Zs" else _escaped(sign) for sign in line)
+
+
+def _escaped(sign: str) -> str:
+    return sign.encode("unicode_escape").decode()
 
 
 def _told(words: Catalogue, error: NiloError, mask: Callable[[str], str]) -> tuple[str, str]:
@@ -109,10 +142,8 @@ _HEAD, _TAIL = 400, 100
 
 
 def brief(value: str) -> str:
-    """A value as a line can hold it: in the middle of a long one stands `...`, and no sign moves the cursor."""
-    if len(value) > VALUE_MOST:
-        value = f"{value[:_HEAD]}...{value[-_TAIL:]}"
-    return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in value)
+    """A value as a line can hold it: in the middle of a long one stands `...`."""
+    return f"{value[:_HEAD]}...{value[-_TAIL:]}" if len(value) > VALUE_MOST else value
 
 
 @contextmanager
@@ -122,6 +153,20 @@ def writing(path: str) -> Iterator[None]:
         yield
     except OSError as fault:
         raise SpecError("file_unwritable", file=path, detail=fault.strerror or str(fault)) from None
+
+
+def require_apart(files: Sequence[str]) -> None:
+    """Refuse two results in one file, slug `outputs_collide`; a device or a pipe may take several."""
+    seen = set()
+    for file in files:
+        if not file:
+            with writing("''"):
+                open(file, "ab").close()
+        whole = os.path.realpath(file)
+        if whole in seen:
+            raise SpecError("outputs_collide", file=file)
+        if file != "-" and (os.path.isfile(whole) or not os.path.exists(whole)):
+            seen.add(whole)
 
 
 def check_writable(path: str) -> None:
@@ -147,7 +192,7 @@ def shared_options(command: Command) -> Command:
         names = ("lang", "json", "json_file", "quiet", "archive")
         session = Session(**{name: kwargs.pop(name) for name in names})
         try:
-            session.check_outputs()
+            session.check_outputs([kwargs[name] for name in _FILES if isinstance(kwargs.get(name), str)])
             return command(*args, session=session, **kwargs)
         except NiloError as error:
             session.fail(error)

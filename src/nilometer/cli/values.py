@@ -69,13 +69,15 @@ class RampSeconds(Seconds):
 class Moment(click.ParamType[int]):
     """A moment, as ns since 1970 UTC: so long ago (30d, 12h, 2w), or a date or time in UTC (2026-11-30T08:00).
 
-    A date alone is its first moment, or where it `ends` something, the first of the day behind it.
+    A date alone is its first moment, or where it `ends` something, the first of the day behind it. What
+    is to be `past` is not to come: all there is would be older.
     """
 
     name = "moment"
 
-    def __init__(self, *, ends: bool = False) -> None:
+    def __init__(self, *, ends: bool = False, past: bool = False) -> None:
         self._ends = ends
+        self._past = past
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         if isinstance(value, int):
@@ -87,7 +89,7 @@ class Moment(click.ParamType[int]):
             moment_ns = self._by_date(text) if age_s is None else time.time_ns() - age_s * NS_PER_S
         except (ValueError, OverflowError):
             moment_ns = -1
-        if moment_ns < 0:
+        if moment_ns < 0 or (self._past and moment_ns > time.time_ns()):
             raise Unfit(text, "30d, 12h, 2026-11-30, 2026-11-30T08:00", param, ctx)
         return moment_ns
 
@@ -203,6 +205,7 @@ LEVELS = Levels()
 RAMP = RampSeconds()
 MOMENT = Moment()
 END = Moment(ends=True)
+PAST = Moment(past=True)
 SHARE = Share()
 LIMITS = Limits()
 PRICE = Price()

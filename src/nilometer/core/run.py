@@ -6,6 +6,7 @@ Format history
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from random import Random
 from typing import Literal, Protocol
@@ -28,11 +29,17 @@ START_UNKNOWN = "import_start_unknown"
 """The finding of an imported run whose file does not tell when it started; it is filed by the time of that file."""
 
 _BASE32 = "abcdefghijklmnopqrstuvwxyz234567"
+_ID = re.compile(r"(?!latest$)[a-z0-9]{1,40}")
 
 
 def new_id(random: Random) -> str:
     """12 random base32 characters; time is a column of its own."""
     return "".join(random.choice(_BASE32) for _ in range(12))
+
+
+def is_id(text: str) -> bool:
+    """Whether it could be an id of ours: what a stranger's file calls so may be a path, an option, or `latest`."""
+    return _ID.fullmatch(text) is not None
 
 
 class Phases(msgspec.Struct, frozen=True, kw_only=True):

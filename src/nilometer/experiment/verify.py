@@ -152,6 +152,9 @@ class _Turns:
             if self.short is not None:
                 return
             for role in order_of(len(self.pairs)):
+                if self.measured and not self._any_tokens():
+                    self.short = "tokens"
+                    return
                 yield role
                 if lost(self.measured[-1]) is not None or self.measured[-1].phases.interrupted:
                     return  # the next would find nobody, or is not wanted
@@ -168,6 +171,11 @@ class _Turns:
         if self._plan.budget_s is None or not self.measured:
             return None
         return "time" if self._monotonic() - self._begun_s + 2 * self._run_s > self._plan.budget_s else None
+
+    def _any_tokens(self) -> bool:
+        """Whether anything is left for the run that is next: the first may have used the budget of all."""
+        left = tokens_left(self._sides["a"].spec, self.measured)
+        return left is None or left > 0
 
     def _tokens_suffice(self) -> bool:
         """Whether what is left would hold another pair: a run that is cut for its tokens is like no other."""

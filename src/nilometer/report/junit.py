@@ -39,7 +39,7 @@ def junit_xml(comparison: Comparison, family: Family, words: Catalogue) -> str:
 
 
 def refused_xml(slug: str, told: str) -> str:
-    """A comparison that was refused: one test case by the error's slug, an error with its sentence."""
+    """A comparison that came to nothing: one test case by the error's slug, or the word, an error with its sentence."""
     counts = {"tests": "1", "failures": "0", "errors": "1", "skipped": "0"}
     root = Element("testsuites", counts)
     suite = SubElement(root, "testsuite", {"name": SUITE, **counts})

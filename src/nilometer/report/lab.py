@@ -13,6 +13,9 @@ from . import loads, notes
 from .document import Document, Foot, Lead
 from .notes import short
 
+_SIDES = {"length-mix": ("short", "mix")}
+"""Lesson -> its sides, as there are words for them."""
+
 
 def lab_document(runs: Sequence[Run], group: str, words: Catalogue) -> Document:
     """One side a row, the naive one first."""
@@ -29,6 +32,12 @@ def lab_document(runs: Sequence[Run], group: str, words: Catalogue) -> Document:
             ),
         ],
     )
+
+
+def is_known(run: Run) -> bool:
+    """Whether its role is a side of a lesson that there are words for: a later version may have others."""
+    lesson, _, side = (run.role or "").partition("/")
+    return side in _SIDES.get(lesson, ())
 
 
 def side_of(run: Run, words: Catalogue) -> str:

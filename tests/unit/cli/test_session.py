@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import string
+from pathlib import Path
 
 import pytest
 
-from nilometer.cli.session import Session, error_line
-from nilometer.core.errors import ArchiveError, NiloError, Param
+from nilometer.cli.session import Session, error_line, require_apart
+from nilometer.core.errors import ArchiveError, NiloError, Param, SpecError
 from nilometer.core.mask import Mask
 from nilometer.text.i18n import LANGUAGES, Catalogue
 
@@ -76,3 +77,21 @@ def test_a_secret_is_masked_before_it_is_cut() -> None:
     session.mask = Mask(["canary-" + "9" * 50])
     fault = NiloError("worker_not_ready", why="y" * 380 + "canary-" + "9" * 50 + "z" * 500)
     assert "canary" not in error_line(EN, fault, session.mask)
+
+
+def test_what_somebody_else_chose_stays_one_line_that_can_be_seen() -> None:
+    fault = SpecError("run_unknown", run="a\nb\x1b[31m\u202e\x9b\udcff\u200b \u3000中🚀")
+    line = error_line(Catalogue("en"), fault)
+    assert "a\\nb\\x1b[31m\\u202e\\x9b\\udcff\\u200b \u3000中🚀" in line
+    assert len(line.splitlines()) == 1
+
+
+def test_two_results_do_not_share_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "x"
+    (tmp_path / "link").symlink_to(file)
+    for other in (file, tmp_path / "." / "x", tmp_path / "link"):
+        with pytest.raises(SpecError, match="outputs_collide"):
+            require_apart([str(file), str(other)])
+    require_apart([str(file), str(tmp_path / "y"), "-", "-", "/dev/null", "/dev/null"])
+    with pytest.raises(SpecError, match="file_unwritable"):
+        require_apart([str(file), ""])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 import pytest
 
-from nilometer.cli.values import END, HEADER, LABEL, LIMITS, MOMENT, PRICE, RAMP, SECONDS, SHARE, WAIT
+from nilometer.cli.values import END, HEADER, LABEL, LIMITS, MOMENT, PAST, PRICE, RAMP, SECONDS, SHARE, WAIT
 
 
 @pytest.mark.parametrize(
@@ -134,3 +134,10 @@ def test_a_moment_by_its_date(text: str, begin_s: int, end_s: int) -> None:
 def test_what_is_no_moment_is_refused(text: str) -> None:
     with pytest.raises(click.BadParameter, match="30d"):
         MOMENT.convert(text, None, None)
+
+
+def test_what_is_to_be_past_is_not_to_come() -> None:
+    assert PAST.convert("0d", None, None) > 0
+    assert PAST.convert("2020-01-01", None, None) == MOMENT.convert("2020-01-01", None, None)
+    with pytest.raises(click.BadParameter):
+        PAST.convert("2999-01-01", None, None)

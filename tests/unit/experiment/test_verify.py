@@ -115,6 +115,13 @@ def test_no_pair_begins_that_the_tokens_do_not_suffice_for(monkeypatch: pytest.M
     assert (left, found.short) == ([1_000, 700], "tokens")
 
 
+def test_no_run_begins_without_a_token_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first run has used more than there was: the other one of its pair would be asked for less than none."""
+    spent = {"summary": replace(make_run().summary, cost=Cost(prompt_tokens=900, output_tokens=200, uncounted=0))}
+    found = Lab({0: spent}).verify(monkeypatch, Plan(most=9))
+    assert (len(found.series.runs), found.pairs, found.short, found.series.fault) == (1, [], "tokens", None)
+
+
 def test_a_target_that_is_lost_ends_it_with_its_error(monkeypatch: pytest.MonkeyPatch) -> None:
     gone = replace(make_run().summary, run_requests=Counts(started=9, error=9, errors={"connect": 9}))
     found = Lab({2: {"summary": gone}}).verify(monkeypatch, Plan(most=9))
