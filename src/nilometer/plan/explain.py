@@ -17,7 +17,7 @@ from .latency.roofline import Latency, tuned_tpot
 from .latency.step import rate
 from .latency.work import Setup, Work, decode_work, prefill_work
 from .memory.budget import Memory
-from .memory.kv import CacheLayers, cache, layer_bytes, layer_state_bytes
+from .memory.kv import CacheLayers, cache, layer_bytes, layer_state_bytes, state_element
 from .model.parameters import parameters
 from .model.precision import PLAIN_BITS
 from .question import setup
@@ -120,7 +120,7 @@ def _layers(part: CacheLayers, answer: Answer) -> Iterator[Line]:
             "bytes",
             layers=part.count,
             state=part.state,
-            state_bytes=precision.state,
+            state_bytes=state_element(part, precision),
             convolution=part.convolution,
             convolution_bytes=precision.convolution,
         )

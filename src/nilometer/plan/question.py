@@ -48,7 +48,8 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def cached(self) -> CachePrecision:
         """Bytes of a cached element; SpecError `kv_precision_unknown`."""
-        return cache_precision(self.key_precision, self.value_precision, dtype=self.precision.name)
+        dtype = self.precision.name
+        return cache_precision(self.key_precision, self.value_precision, dtype=dtype, engine=self.engine)
 
     @property
     def mix(self) -> Pairs:

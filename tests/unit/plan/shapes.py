@@ -79,6 +79,7 @@ QWEN35_35B = Shape(
                 parameters=0,
                 state_elements=32 * 128 * 128 + 3 * 8192,
                 convolution_elements=3 * 8192,
+                state_bytes=4.0,
             ),
             feed_forward=_EXPERTS,
         ),

@@ -150,7 +150,8 @@ def memory(ask: Ask) -> Memory:
         raise SpecError("plan_engine_unknown", engine=ask.engine, known=", ".join(ENGINES))
     _check(ask)
     version = _release(ask, engine) or engine.newest
-    precision = cache_precision(ask.key_precision, ask.value_precision, dtype=ask.weight_precision or ask.shape.dtype)
+    dtype = ask.weight_precision or ask.shape.dtype
+    precision = cache_precision(ask.key_precision, ask.value_precision, dtype=dtype, engine=engine.name)
     if engine.name == "llama.cpp":
         return _llamacpp(ask, engine, version, precision)
     longest = ask.settings.context or ask.shape.max_context or ask.context or 0

@@ -79,6 +79,16 @@ def test_a_recurrent_state_is_of_one_size() -> None:
     assert kv.need_bytes(parts, FP8, 100, 2) == 2 * (state + 100 * 10_240)
 
 
+@pytest.mark.parametrize(
+    ("engine", "each"), [("vllm", 2.0), ("tensorrt-llm", 2.0), ("sglang", 4.0), ("llama.cpp", 4.0)]
+)
+def test_a_state_of_which_the_model_says_nothing_is_as_the_engine_keeps_it(engine: str, each: float) -> None:
+    silent = kv.CacheLayers(count=1, state=1000)
+    assert kv.layer_state_bytes(silent, kv.cache_precision("fp8", engine=engine)) == 1000 * each
+    said = kv.CacheLayers(count=1, state=1000, state_bytes=4.0)
+    assert kv.layer_state_bytes(said, kv.cache_precision("fp8", engine=engine)) == 4000
+
+
 def test_the_stages_of_a_pipeline_cache_what_the_whole_does() -> None:
     parts = [cache(GEMMA3_12B, *span) for span in stage_bounds(48, 4)]
     assert sum(kv.bytes_per_token(part, BF16) for part in parts) == kv.bytes_per_token(cache(GEMMA3_12B), BF16)
