@@ -208,23 +208,23 @@ def guide_says(acceptance: float) -> str:
 def sped_up(row: Latency, made: Speculation, lengths: Lengths, tuning: Tuning = PRIOR) -> Latency:
     """A load with the drafter at work: only the decode step's part of TPOT shrinks, other requests' prefills stay.
 
-    The interval spans the forecast's own and that of the acceptance together.
+    Where requests queue for slots, these come free as much sooner: TTFT shrinks with the cycle. The interval spans the
+    forecast's own and that of the acceptance together.
     """
     share = tuned_step(row, tuning) / tuned_tpot(row.parts, tuning)
-    tpot = Interval(
-        row.tpot_s.low * _left(share, made.gain.high),
-        row.tpot_s.mid * _left(share, made.gain.mid),
-        row.tpot_s.high * _left(share, made.gain.low),
+    left = Interval(*(_left(share, gain) for gain in (made.gain.high, made.gain.mid, made.gain.low)))
+    over, decoding = max(1.0, row.concurrency / row.running), (lengths.output - 1) * row.tpot_s.mid
+    cycle = (row.ttft_s.mid + decoding) / over
+    after = Interval(*(cycle - decoding * (1 - each) for each in (left.low, left.mid, left.high)))
+    tpot, tokens = row.tpot_s, row.output_tokens_per_s
+    return replace(
+        row,
+        tpot_s=Interval(tpot.low * left.low, tpot.mid * left.mid, tpot.high * left.high),
+        ttft_s=row.ttft_s.times(1 - (over - 1) * (cycle - after.mid) / row.ttft_s.mid),
+        output_tokens_per_s=Interval(
+            tokens.low * cycle / after.high, tokens.mid * cycle / after.mid, tokens.high * cycle / after.low
+        ),
     )
-    rest = lengths.output - 1
-    tokens = row.output_tokens_per_s
-
-    def faster(of: str) -> float:
-        first, before = getattr(row.ttft_s, of), getattr(row.tpot_s, of)
-        return float((first + rest * before) / (first + rest * getattr(tpot, of)))
-
-    rate = Interval(tokens.low * faster("high"), tokens.mid * faster("mid"), tokens.high * faster("low"))
-    return replace(row, tpot_s=tpot, output_tokens_per_s=rate)
 
 
 def tuned_step(row: Latency, tuning: Tuning) -> float:

@@ -53,12 +53,15 @@ def _tokens(tokens: float) -> float:
 
 
 def _room(plan: Memory) -> tuple[float, Callable[[float], float]]:
-    """(capacity, what so many tokens take of it) in blocks, slots or tokens."""
+    """(capacity, what so many tokens take of it) in blocks, slots, tokens or bytes."""
     if plan.slots is not None:
         return _slot_room(plan.slots)
-    layout, blocks = plan.pool.layout, plan.pool.blocks
+    pool = plan.pool
+    if pool.kept is not None:
+        return pool.bytes, pool.kept.bytes
+    layout, blocks = pool.layout, pool.blocks
     if layout is None or blocks is None:
-        return plan.pool.tokens, _tokens
+        return pool.tokens, _tokens
     return blocks, lambda tokens: blocks_needed(layout, tokens)
 
 

@@ -181,6 +181,19 @@ def test_only_the_step_itself_runs_faster(tuning: Tuning) -> None:
     assert made.output_tokens_per_s.mid == pytest.approx(16 * 256 / cycle)
 
 
+def test_a_queue_for_slots_moves_as_much_faster_as_the_slots_come_free() -> None:
+    """16 on 4 slots: the cycle of a slot without half its steps; N = X R holds, and TTFT is three cycles and its own."""
+    lengths, setup = Lengths(1024, 256), replace(SETUP, slots=4)
+    row, four = latency(setup, lengths, 16), latency(setup, lengths, 4)
+    step = row.parts.step.seconds
+    made = sped_up(row, replace(speculation(setup, NGRAM, 4, 1152), gain=Interval(2.0, 2.0, 2.0)), lengths)
+    cycle = four.ttft_s.mid + 255 * (row.tpot_s.mid - step / 2)
+    assert made.ttft_s.mid == pytest.approx(four.ttft_s.mid + 3 * cycle)
+    assert made.output_tokens_per_s.mid == pytest.approx(4 * 256 / cycle)
+    whole = made.ttft_s.mid + 255 * made.tpot_s.mid
+    assert made.output_tokens_per_s.mid * whole / 256 == pytest.approx(16)
+
+
 def test_a_wider_range_of_acceptance_makes_a_wider_forecast() -> None:
     lengths = Lengths(1024, 256)
     row = latency(SETUP, lengths, 16)
