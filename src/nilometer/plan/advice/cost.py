@@ -170,7 +170,7 @@ def _device_row(
     question: Question, name: str, prices: Mapping[str, float], objectives: Sequence[Objective], most: int
 ) -> DeviceRow:
     on = replace(question, device=device(name))
-    plan = smallest(on, most)
+    plan = smallest(on, most // question.parallel.data)
     fits = bool(plan.fits)
     load = plan.at(question.concurrency) if fits else None
     price = prices.get(device(name).name)

@@ -57,7 +57,10 @@ def decode_work(setup: Setup, batch: float, context: float) -> Work:
     """
     split = setup.parallel
     whole = cache(setup.shape)
-    per_token = sum(count * _attended(block.mixer, context, decode=True) for block, count in setup.shape.counted())
+    per_token = sum(
+        count * _attended(block.mixer, _seen(block.mixer, context), decode=True)
+        for block, count in setup.shape.counted()
+    )
     return Work(
         sequences=batch,
         weight_bytes=weights_read(setup, batch),
@@ -74,7 +77,10 @@ def prefill_work(setup: Setup, tokens: float, prior: float = 0.0) -> Work:
     """Of a prompt of `tokens` tokens behind `prior` cached ones: 2 P n + 2 V H + 4 L heads dim n (n / 2 + prior)."""
     split = setup.parallel
     shape = setup.shape
-    seen = sum(count * _attended(block.mixer, prior + tokens / 2, decode=False) for block, count in shape.counted())
+    seen = sum(
+        count * _attended(block.mixer, _seen(block.mixer, prior, tokens), decode=False)
+        for block, count in shape.counted()
+    )
     head = 2.0 * shape.vocab * shape.hidden / split.tensor
     return Work(
         sequences=1.0,
@@ -127,13 +133,23 @@ def _multiplied(part: Part) -> float:
     return part.parameters * part.per_token / part.ways if part.read == "experts" else float(part.parameters)
 
 
+def _seen(mixer: Mixer | None, prior: float, tokens: float = 0.0) -> float:
+    """How many tokens each of `tokens` new ones looks back to on average, `prior` standing before the first of them."""
+    window, last = mixer.window if isinstance(mixer, Attention) else None, prior + tokens
+    if window is None or last <= window:
+        return prior + tokens / 2
+    if prior >= window:
+        return window
+    return window - (window - prior) ** 2 / (2 * tokens)
+
+
 def _attended(mixer: Mixer | None, context: float, *, decode: bool) -> float:
     """Operations of one query token on `context` cached ones in one layer, all heads.
 
     MLA: a decode step works on the compressed vectors, a prefill on the keys and values made of them.
     """
     if isinstance(mixer, Attention):
-        return 4.0 * mixer.heads * mixer.head_dim * min(context, mixer.window or context)
+        return 4.0 * mixer.heads * mixer.head_dim * context
     if isinstance(mixer, Latent):
         compressed = 2 * mixer.kv_rank + mixer.rope_dim
         width = compressed if decode else mixer.nope_dim + mixer.rope_dim + mixer.value_dim
@@ -152,10 +168,17 @@ def expert_layers(shape: Shape) -> int:
 
 
 def _reduces(setup: Setup) -> float:
-    """Two all-reduces a layer with tensor ranks; two exchanges a layer of experts that other ranks hold."""
+    """With tensor ranks an all-reduce behind each mixer and each feed-forward part: two a layer, but one where a layer is
+    either. Two exchanges a layer of experts that other ranks hold.
+    """
     split = setup.parallel
-    reduced = 2.0 * setup.shape.layers if split.tensor > 1 else 0.0
+    reduced = _reduced(setup.shape) if split.tensor > 1 else 0.0
     return reduced + (2.0 * expert_layers(setup.shape) if split.expert > split.tensor else 0.0)
+
+
+def _reduced(shape: Shape) -> float:
+    """Parts of layers whose output the tensor ranks add up."""
+    return float(sum(n * ((one.mixer is not None) + (one.feed_forward is not None)) for one, n in shape.counted()))
 
 
 def _sent(setup: Setup, tokens: float) -> float:
@@ -164,7 +187,7 @@ def _sent(setup: Setup, tokens: float) -> float:
     vector = tokens * shape.hidden * PLAIN_BYTES
     sent = 0.0
     if split.tensor > 1:
-        sent += 2 * shape.layers * 2 * (split.tensor - 1) / split.tensor * vector
+        sent += _reduced(shape) * 2 * (split.tensor - 1) / split.tensor * vector
     if split.expert > split.tensor:
         away = (split.expert - 1) / split.expert
         chosen = sum(count * _per_token(block.feed_forward) for block, count in shape.counted())

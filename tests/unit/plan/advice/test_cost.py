@@ -151,6 +151,15 @@ def test_a_device_that_holds_it_on_no_number_stands_last_and_says_by_how_much() 
     assert rows[1].cost is None
 
 
+def test_devices_are_counted_for_all_copies() -> None:
+    """8 billion in 16 bits do not go on one T4: two copies of four are all that eight devices make."""
+    two = replace(CHAT, parallel=Parallel(data=2), concurrency=2, context=2048)
+    rows = compare_devices(two, ["t4"], most_devices=8)
+    assert [(row.fits, row.devices) for row in rows] == [(True, 4)]
+    none = compare_devices(replace(two, concurrency=32, context=8192), ["t4"], most_devices=4)
+    assert [(row.fits, row.devices) for row in none] == [(False, 4)]
+
+
 def test_an_unknown_device_is_refused_by_name() -> None:
     with pytest.raises(SpecError, match="device_unknown"):
         compare_devices(CHAT, ["h1000"])
