@@ -79,7 +79,7 @@ def asked(model: str | None, given: Given, launch: Launch | None = None) -> Aske
         settings=_settings(given),
         key_precision=key,
         value_precision=value,
-        file_bytes=read.weight_bytes if read is not None and given["precision"] is None else None,
+        file_bytes=_loaded_bytes(read) if read is not None and given["precision"] is None else None,
         lengths=_mean(kept) if kept != pairs else lengths,
         context=given["context"] or _context(kept, lengths, -(-(given["concurrency"] or 1) // copies)),
         pairs=kept,
@@ -151,6 +151,15 @@ def _runs(archive: Archive, ref: str) -> list[Run]:
     """Those of a run or a group."""
     place = archive.resolve_either(ref)
     return [archive.get(place.id)] if place.kind == "run" else archive.find(place.id)
+
+
+def _loaded_bytes(read: Read) -> int | None:
+    """What an engine keeps of the files: not the draft layers that lie in them, which are their share by parameters."""
+    if read.weight_bytes is None or read.shape is None or read.origin != "safetensors":
+        return read.weight_bytes
+    idle = sum(extra.parameters or 0 for extra in read.shape.extras if not extra.loaded)
+    whole = parameters(read.shape) + idle
+    return round(read.weight_bytes * (whole - idle) / whole)
 
 
 def _known_shape(read: Read) -> Shape:

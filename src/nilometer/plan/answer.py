@@ -93,7 +93,7 @@ def _on_device(alone: Answer, device: Device) -> Answer:
 
 
 def _fullest(made: Answer, plan: Memory, each: Setup) -> Latency:
-    """Every request there at once: as many as the pool holds on average, or as there are slots or the engine lets in."""
+    """Every request there at once: as the pool holds on average, as there are slots, as the engine lets in."""
     question, held = made.question, made.mix
     if plan.slots is not None or held is None:
         return latency(each, question.lengths, (made.slots or 1) * question.parallel.data, question.tuning)

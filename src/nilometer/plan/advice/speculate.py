@@ -131,7 +131,8 @@ def draft_seconds(setup: Setup, drafter: Drafter, batch: float, context: float, 
     if drafter.shape is None or drafter.precision is None:
         return drafter.share * step.seconds
     alone = replace(setup.parallel, pipeline=1, expert=1)
-    own = replace(setup, shape=drafter.shape, precision=drafter.precision, parallel=_dividing(alone, drafter))
+    parallel = _dividing(alone, drafter)
+    own = replace(setup, shape=drafter.shape, precision=drafter.precision, parallel=parallel, weight_scale=1.0)
     return decode_step(own, batch, context).device_s
 
 

@@ -2,8 +2,8 @@
 
 First order. N requests of equal lengths refill their slots at once. Each request sits through the prefills of the N - 1
 others once in its life: the share `together` of them before its own first token (requests that come at the same
-moment), the rest while it decodes. Of p pipeline stages each is busy with a prompt for a p-th of its prefill, so that is
-what it holds the others up. What does not fit the slots waits for them. Left out: unlike lengths, bursts of an open
+moment), the rest while it decodes. Each of p pipeline stages is busy with a prompt for a p-th of its prefill, which is
+what that holds the others up. What does not fit the slots waits for them. Left out: unlike lengths, bursts of an open
 loop, preemption, shared prefixes, the ramp of a short run; those are a simulator's part.
 """
 

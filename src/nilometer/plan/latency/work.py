@@ -30,6 +30,8 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
     """Of the engine; None = a recent one."""
     slots: int | None = None
     """How many requests one copy of the model serves at once (KV capacity, `-np`); None = no limit is known."""
+    weight_scale: float = 1.0
+    """True bytes of the weights over those of the shape and the precision."""
 
 
 class Work(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,7 +104,7 @@ def weights_read(setup: Setup, tokens: float) -> float:
     """
     chosen = max(1.0, tokens * _sharing(setup.parallel))
     always, experts = _readable(setup.shape, setup.precision, setup.parallel)
-    return always + sum(covered(part, chosen) * size for part, size in experts)
+    return setup.weight_scale * (always + sum(covered(part, chosen) * size for part, size in experts))
 
 
 @lru_cache(maxsize=KEPT)
@@ -168,16 +170,14 @@ def expert_layers(shape: Shape) -> int:
 
 
 def _reduces(setup: Setup) -> float:
-    """With tensor ranks an all-reduce behind each mixer and each feed-forward part: two a layer, but one where a layer is
-    either. Two exchanges a layer of experts that other ranks hold.
-    """
+    """With tensor ranks an all-reduce behind each part of a layer; two exchanges for experts that other ranks hold."""
     split = setup.parallel
     reduced = _reduced(setup.shape) if split.tensor > 1 else 0.0
     return reduced + (2.0 * expert_layers(setup.shape) if split.expert > split.tensor else 0.0)
 
 
 def _reduced(shape: Shape) -> float:
-    """Parts of layers whose output the tensor ranks add up."""
+    """Parts whose output the tensor ranks add up: mixer and feed-forward, so two a layer, but one where it is either."""
     return float(sum(n * ((one.mixer is not None) + (one.feed_forward is not None)) for one, n in shape.counted()))
 
 

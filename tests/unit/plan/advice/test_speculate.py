@@ -182,7 +182,7 @@ def test_only_the_step_itself_runs_faster(tuning: Tuning) -> None:
 
 
 def test_a_queue_for_slots_moves_as_much_faster_as_the_slots_come_free() -> None:
-    """16 on 4 slots: the cycle of a slot without half its steps; N = X R holds, and TTFT is three cycles and its own."""
+    """16 on 4 slots: a slot's cycle without half its steps; TTFT is three of them and its own; N = X R holds."""
     lengths, setup = Lengths(1024, 256), replace(SETUP, slots=4)
     row, four = latency(setup, lengths, 16), latency(setup, lengths, 4)
     step = row.parts.step.seconds
