@@ -177,7 +177,7 @@ def _reduces(setup: Setup) -> float:
 
 
 def _reduced(shape: Shape) -> float:
-    """Parts whose output the tensor ranks add up: mixer and feed-forward, so two a layer, but one where it is either."""
+    """Parts whose output tensor ranks add up: mixer and feed-forward, so two a layer, but one where it is either."""
     return float(sum(n * ((one.mixer is not None) + (one.feed_forward is not None)) for one, n in shape.counted()))
 
 
