@@ -106,16 +106,17 @@ def as_started(question: Question, launch: Launch) -> Question:
     place = question.device
     visible = None if place is None else place.shown_bytes.bytes
     weights = question.precision if launch.weights is None else precision_of(launch.weights)
+    key, value = launch.plan_cache
     return msgspec.structs.replace(
         question,
         engine=launch.plan_engine,
-        version=question.version or (None if launch.engine == "ollama" else launch.version),
+        version=launch.plan_version,
         parallel=launch.parallel,
         precision=weights,
         file_bytes=question.file_bytes if weights is question.precision else None,
         settings=settled(launch, question.shape, visible, weights.name),
-        key_precision=launch.key_precision,
-        value_precision=launch.value_precision,
+        key_precision=key,
+        value_precision=value,
     )
 
 
