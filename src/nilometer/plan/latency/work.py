@@ -102,7 +102,7 @@ def weights_read(setup: Setup, tokens: float) -> float:
     Of experts those that any token chose: 1 - (1 - k/E)^tokens of them where choices are independent. Ranks whose
     experts serve the tokens of more than one copy of the attention choose among all of these tokens.
     """
-    chosen = max(1.0, tokens * _sharing(setup.parallel))
+    chosen = max(1.0, tokens * setup.parallel.sharing)
     always, experts = _readable(setup.shape, setup.precision, setup.parallel)
     return setup.weight_scale * (always + sum(covered(part, chosen) * size for part, size in experts))
 
@@ -157,11 +157,6 @@ def _attended(mixer: Mixer | None, context: float, *, decode: bool) -> float:
         width = compressed if decode else mixer.nope_dim + mixer.rope_dim + mixer.value_dim
         return 2.0 * mixer.heads * width * context
     return 0.0 if mixer is None else 4.0 * mixer.state_elements
-
-
-def _sharing(split: Parallel) -> float:
-    """How many copies of the attention share one set of experts."""
-    return max(1.0, split.expert / split.tensor)
 
 
 def expert_layers(shape: Shape) -> int:
