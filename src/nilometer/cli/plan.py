@@ -33,7 +33,7 @@ def command(model: str | None, session: Session, explain: bool, advice: bool, **
 
     wishes, told = wished(given)
     launch = launched(given)
-    found = asked(model or (launch.model if launch else None), given, launch)
+    found = asked(model, given, launch)
     if given["calibrate"]:
         found = calibrated(found, given["calibrate"], session.archive_url)
     plan = answer(found.question)

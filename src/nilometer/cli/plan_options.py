@@ -27,7 +27,11 @@ _OPTIONS = (
     click.option("--pipeline", type=_DEVICES, help="Stages that the layers are dealt to.  [default: 1]"),
     click.option("--data", type=_DEVICES, help="Copies of the model side by side.  [default: 1]"),
     click.option("--expert", type=_DEVICES, help="Devices that whole experts are dealt to.  [default: 1]"),
-    click.option("--engine", metavar="NAME", help="vllm, sglang, tensorrt-llm, tgi, llama.cpp.  [default: vllm]"),
+    click.option(
+        "--engine",
+        metavar="NAME",
+        help="vllm, sglang, tensorrt-llm, tgi, llama.cpp.  [default: vllm; of GGUF llama.cpp]",
+    ),
     click.option("--engine-version", metavar="V", help="Its release, which its constants belong to."),
     click.option("--precision", metavar="P", help="Of the weights: bf16, fp8, int8, int4, q4_k_m, ..."),
     click.option("--kv-precision", metavar="P", help="Of the KV cache: fp16, fp8, q8_0; two as KEY,VALUE."),

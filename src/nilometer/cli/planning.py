@@ -22,7 +22,7 @@ from nilometer.plan.model.parameters import parameters
 from nilometer.plan.model.precision import precision_of
 from nilometer.plan.model.shape import Attention, Block, Dense, Shape
 from nilometer.plan.question import Question, setup
-from nilometer.sources.models.read import Read, read_model
+from nilometer.sources.models.read import Read, read_model, read_started
 
 if TYPE_CHECKING:
     from nilometer.archive.protocol import Archive
@@ -58,6 +58,8 @@ def asked(model: str | None, given: Given, launch: Launch | None = None) -> Aske
     and the slugs of the readers and tables.
     """
     read = None if model is None else read_model(model)
+    if model is None and launch is not None and launch.model is not None:
+        read = read_started(launch.model)
     raw = {name: given[name] for name in (*_RAW, *_WHOLE) if given[name] is not None}
     if read is not None and raw:
         raise SpecError("plan_shape_twice", model=str(model), options=_options(raw))
@@ -73,7 +75,7 @@ def asked(model: str | None, given: Given, launch: Launch | None = None) -> Aske
         shape=shape,
         precision=precision,
         device=place,
-        engine=given["engine"] or "vllm",
+        engine=given["engine"] or ("vllm" if precision.mix is None else "llama.cpp"),
         version=given["engine_version"],
         parallel=Parallel(**{name: given[name] or 1 for name in ("tensor", "pipeline", "data", "expert")}),
         settings=_settings(given),
@@ -89,8 +91,9 @@ def asked(model: str | None, given: Given, launch: Launch | None = None) -> Aske
         question = as_started(question, launch)
     cut = sum(old != new for old, new in zip(pairs, kept, strict=True))
     params: dict[str, Param] = {"share": cut / len(pairs) if pairs else 0.0, "limit": limit}
-    notes = (Finding(slug="plan_lengths_cut", kind="note", severity="medium", params=params),) if cut else ()
-    return Asked(question, read, lengths_from, notes)
+    left = [Finding(slug=slug, kind="note", severity="medium") for slug in shape.left_out]
+    shortened = [Finding(slug="plan_lengths_cut", kind="note", severity="medium", params=params)] if cut else []
+    return Asked(question, read, lengths_from, (*left, *shortened))
 
 
 def _within(pairs: Pairs, limit: int | None) -> Pairs:

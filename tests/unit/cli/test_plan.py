@@ -119,6 +119,28 @@ def test_precisions_and_engine_flags() -> None:
     assert (slots["kv"]["tokens"], slots["kv"]["max_concurrency"]) == (16384, 4)
 
 
+def test_gguf_is_planned_for_the_engine_that_reads_it() -> None:
+    assert told("llama-3.1-8b", "--precision", "q4_k_m", "--device", "4090")["engine"]["name"] == "llama.cpp"
+    assert told("llama-3.1-8b", "--precision", "int4", "--device", "4090")["engine"]["name"] == "vllm"
+
+
+def test_a_tower_that_is_not_counted_is_told(tmp_path: Path) -> None:
+    config = {
+        "model_type": "llama",
+        "num_hidden_layers": 2,
+        "hidden_size": 64,
+        "num_attention_heads": 4,
+        "intermediate_size": 128,
+        "vocab_size": 1000,
+        "vision_config": {"model_type": "never_seen", "hidden_size": 8},
+    }
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    found = told(str(tmp_path))
+    assert [finding["slug"] for finding in found["findings"]] == ["vision_tower_uncounted"]
+    assert found["model"]["left_out"] == ["vision_tower_uncounted"]
+    assert "a vision tower of a family that is not known" in " ".join(plan(str(tmp_path)).stdout.split())
+
+
 def test_slots_are_not_memory() -> None:
     """llama.cpp makes its cache for its slots: where these are too few, nothing is missing but slots."""
     words = ("llama-3.1-8b", "--device", "4090", "--engine", "llama.cpp", "--slots", "2", "--max-context", "8192")

@@ -217,7 +217,8 @@ def _effect(
 def _gains(before: Figures, after: Figures, held_before: Sequence[Held], held_after: Sequence[Held]) -> bool:
     """Whether what is wanted gets better: what is missing; where nothing is, speed, and room that costs none."""
     if not before.fits:
-        return bool(after.fits) or (after.free_bytes or 0.0) > (before.free_bytes or 0.0)
+        lacking = before.free_bytes or 0.0
+        return bool(after.fits) or (lacking < 0 and (after.free_bytes or 0.0) > lacking)
     missed = [
         (one.objective.at_most, one.value, then.value)
         for one, then in zip(held_before, held_after, strict=False)

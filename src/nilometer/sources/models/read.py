@@ -64,6 +64,19 @@ def read_model(
     return _known(text)
 
 
+def read_started(text: str) -> Read:
+    """The model that an engine was started with, maybe on another machine: where its file is not here, by its name.
+
+    DataErrors as of `read_model`.
+    """
+    try:
+        return read_model(text)
+    except DataError as fault:
+        if fault.slug != "file_unreadable":
+            raise
+    return _known(re.split(r"[\\/]", text.rstrip("/\\"))[-1].removesuffix(".gguf"))
+
+
 def _known(name: str) -> Read:
     found = known.look_up(name)
     return Read(
