@@ -64,7 +64,7 @@ def asked(model: str | None, given: Given, launch: Launch | None = None) -> Aske
     if read is not None and raw:
         raise SpecError("plan_shape_twice", model=str(model), options=_options(raw))
     place = _device(given)
-    shape = _raw_shape(raw, on_device=place is not None) if read is None else _known_shape(read)
+    shape = _raw_shape(raw, on_device=place is not None) if read is None else known_shape(read)
     precision = precision_of(given["precision"] or (read.precision if read and read.precision else shape.dtype))
     limit = given["max_context"] or (launch.settings.context if launch else None) or shape.max_context
     lengths, pairs, lengths_from = _lengths(given)
@@ -166,7 +166,8 @@ def _loaded_bytes(read: Read) -> int | None:
     return round(read.weight_bytes * (whole - idle) / whole)
 
 
-def _known_shape(read: Read) -> Shape:
+def known_shape(read: Read) -> Shape:
+    """What was read; SpecError `plan_model_of_server_unknown` where a server's model is not known."""
     if read.shape is None:
         served = read.served.id if read.served else None
         raise SpecError("plan_model_of_server_unknown", url=read.source, model=served)

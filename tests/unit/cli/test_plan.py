@@ -265,3 +265,12 @@ def test_ollama_keeps_sixteen_bits_without_flash_attention_in_the_plan_too() -> 
     off, on = (told("llama-3.1-8b", "--device", "4090", "--audit", quiet.format(flash)) for flash in (0, 1))
     assert off["kv"]["bytes_per_token"] == 131072
     assert on["kv"]["bytes_per_token"] == 131072 * 34 / 64
+
+
+@pytest.mark.parametrize(("words", "chance"), [((), 0.8062), (("--drafted", "2"), 0.7042)])
+def test_an_acceptance_is_taken_as_engines_count_it(words: tuple[str, ...], chance: float) -> None:
+    """60 % of all drafted kept: a + a^2 + a^3 + a^4 = 4 x 0.6 where four were drafted, a + a^2 = 2 x 0.6 where two."""
+    found = told(*H100, "--context", "4096", "-c", "4", "--acceptance", "60%", *words)
+    one = next(option for option in found["options"] if option["slug"] == "speculate_head")
+    assert one["params"]["acceptance"] == pytest.approx(chance, abs=1e-4)
+    assert "acceptance_chance" in one["cautions"]

@@ -133,6 +133,5 @@ def _caution(question: Question, told: Speculation) -> Sequence[str]:
         found.append("guide_rule_differs")
     if question.engine == "vllm" and question.parallel.pipeline > 1:
         found.append("no_pipeline_beside")
-    if told.acceptance_source:
-        found.append("acceptance_prior")
+    found.append("acceptance_prior" if told.acceptance_source else "acceptance_chance")
     return found

@@ -22,24 +22,13 @@ from .drafters import Drafter
 MOST_DRAFTED = 16
 GUIDE_GOOD, GUIDE_OFF = 0.6, 0.4
 """The guide's rule: 60 % acceptance is good, below 40 % it is to be switched off. It names no draft cost."""
-GUIDE_DRAFTED = 4
-"""Drafted tokens for which the guide's rule is held against a draft's cost; see `cost_at_break_even`."""
+USUAL_DRAFTED = 4
+"""Drafted tokens a round where none are named: engines are mostly started with so many."""
 
 
 def tokens_per_round(acceptance: float, drafted: int) -> float:
     """(1 - a^(k+1)) / (1 - a): 1 token where nothing is kept, k + 1 where all is (Leviathan et al., 2211.17192)."""
     return sum(acceptance**place for place in range(drafted + 1))
-
-
-def free_speedup(acceptance: float, drafted: int, cost: float) -> float:
-    """Tokens a round over 1 + k c: true while checking takes no longer than a plain step."""
-    return tokens_per_round(acceptance, drafted) / (1 + drafted * cost)
-
-
-def best_free(acceptance: float, cost: float, most: int = MOST_DRAFTED) -> tuple[int, float]:
-    """(k, speed-up) of the k that gains most while checking is free."""
-    best = max(range(1, most + 1), key=lambda drafted: free_speedup(acceptance, drafted, cost))
-    return best, free_speedup(acceptance, best, cost)
 
 
 def acceptance_for(tokens: float, drafted: int) -> float | None:
@@ -53,11 +42,6 @@ def acceptance_for(tokens: float, drafted: int) -> float | None:
     return high
 
 
-def free_break_even(drafted: int, cost: float) -> float | None:
-    """The acceptance at which it neither gains nor loses while checking is free; None = it never gains."""
-    return acceptance_for(1 + drafted * cost, drafted)
-
-
 def acceptance_of_share(share: float, drafted: int) -> float:
     """The chance of a token after kept ones, from the share of drafted tokens that was kept, as servers report it.
 
@@ -65,11 +49,6 @@ def acceptance_of_share(share: float, drafted: int) -> float:
     """
     found = acceptance_for(1 + share * drafted, drafted)
     return 1.0 if found is None else found
-
-
-def cost_at_break_even(acceptance: float, drafted: int = GUIDE_DRAFTED) -> float:
-    """The draft cost at which an acceptance just pays, checking being free: where a rule by acceptance alone holds."""
-    return (tokens_per_round(acceptance, drafted) - 1) / drafted
 
 
 class Round(msgspec.Struct, frozen=True, kw_only=True):

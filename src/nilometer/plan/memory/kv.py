@@ -1,6 +1,6 @@
 """What a model caches: bytes per token and rank, a fixed state per sequence, and what N requests of a length need.
 
-Pure arithmetic on a `Shape`, or on three numbers. How an engine lays it out in blocks is `pool`'s part, how much
+Pure arithmetic on a `Shape`. How an engine lays it out in blocks is `pool`'s part, how much
 memory there is for it `startup`'s.
 """
 
@@ -103,11 +103,6 @@ def cache_precision(
     of_value = of_key if value is None else plain if value == "auto" else element_bytes(value)
     state = _FULL if engine in _FULL_STATES else plain
     return CachePrecision(key=of_key, value=of_value, state=state, convolution=plain)
-
-
-def raw_cache(layers: int, kv_heads: int, head_dim: int, window: int | None = None) -> Cache:
-    """The cache of a model of which only these numbers are known."""
-    return (CacheLayers(count=layers, heads=kv_heads, key_dim=head_dim, value_dim=head_dim, window=window),)
 
 
 @lru_cache(maxsize=512)

@@ -3,11 +3,11 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.plan.shapes import DEEPSEEK_V2_LITE, GEMMA3_12B, LLAMA_8B, QWEN3_235B_ATTENTION, QWEN35_35B
+from tests.unit.plan.shapes import DEEPSEEK_V2_LITE, GEMMA3_12B, LLAMA_8B, QWEN3_235B_ATTENTION, QWEN35_35B, raw_cache
 
 from nilometer.core.errors import SpecError
 from nilometer.plan.memory import kv
-from nilometer.plan.memory.kv import CacheLayers, cache, cache_precision, raw_cache
+from nilometer.plan.memory.kv import CacheLayers, cache, cache_precision
 from nilometer.plan.model.parallel import stage_bounds
 from nilometer.plan.model.shape import Block, Latent, Shape
 
