@@ -82,6 +82,7 @@ def _shape(row: Mapping[str, str]) -> Shape:
             parameters=0,
             state_elements=number["state_elements"],
             convolution_elements=number["convolution_elements"],
+            state_bytes=4.0,  # all of these say mamba_ssm_dtype float32
         )
         kinds.append(Block(mixer=state, feed_forward=wide))
         order[:recurrent] = [1] * recurrent

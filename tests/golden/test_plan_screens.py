@@ -72,6 +72,7 @@ def lines() -> list[Line]:
         question("llama-3.1-8b", "h100", tuning=Tuning(anchors=(1.0,), dates=("2026-12-03",))),
         question("llama-3.1-8b", "h100", key_precision="q8_0", value_precision="q4_0", concurrency=999),
         question("gemma-3-12b", "h100", key_precision="q8_0", value_precision="q4_0"),
+        question("gemma-3-12b", "h100", version="0.24"),
         question("llama-3.1-8b", "ddr5", engine="llama.cpp", device=replace(device("ddr5"), memory_bytes=256e9)),
     ]
     spread = {"version": None, "parallel": Parallel(pipeline=2), "concurrency": 8}

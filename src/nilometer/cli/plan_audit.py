@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from msgspec.structs import replace
+
 from nilometer.core.errors import SpecError
 from nilometer.core.finding import Finding
 from nilometer.plan.audit.case import Wanted
@@ -31,13 +33,17 @@ _SAID = (
 
 
 def launched(given: Mapping[str, Any]) -> Launch | None:
-    """How the engine was started; None without --audit. SpecError `plan_audit_beside`, and those of `read_launch`."""
+    """How the engine was started, of the release that is named beside it; None without --audit.
+
+    SpecError `plan_audit_beside`, and those of `read_launch`.
+    """
     if given["audit"] is None:
         return None
     beside = [name for name in _SAID if given[name] is not None]
     if beside:
         raise SpecError("plan_audit_beside", options=", ".join("--" + name.replace("_", "-") for name in beside))
-    return read_launch(given["audit"])
+    launch = read_launch(given["audit"])
+    return launch if given["engine_version"] is None else replace(launch, version=given["engine_version"])
 
 
 def audited(found: Asked, launch: Launch, given: Mapping[str, Any]) -> tuple[Finding, ...]:

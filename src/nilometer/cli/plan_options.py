@@ -52,7 +52,10 @@ _OPTIONS = (
     click.option("--rate", type=_RATE, help="Requests per second to be served: how many copies that takes."),
     click.option("--users", type=_COUNT, help="Users instead, each waiting for one answer at a time."),
     click.option("--spare", type=click.IntRange(0, 1000), help="Copies that stand by.  [default: 0]"),
-    click.option("--acceptance", type=SHARE, help="Drafted tokens that your traffic keeps, for speculation: 60%."),
+    click.option("--acceptance", type=SHARE, help="Share of the drafted tokens that is kept, as engines count: 60%."),
+    click.option(
+        "--drafted", type=click.IntRange(1, 16), help="Tokens drafted a round, where it was counted.  [default: 4]"
+    ),
     click.option("--draft", metavar="MODEL", help="A small model to draft with."),
     click.option(
         "--against",

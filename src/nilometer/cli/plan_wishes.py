@@ -9,7 +9,10 @@ from nilometer.core.errors import SpecError
 from nilometer.core.finding import Finding
 from nilometer.plan.advice.advise import Wishes
 from nilometer.plan.advice.objective import Objective, notes, objective_of
+from nilometer.plan.advice.speculate import USUAL_DRAFTED, acceptance_of_share
 from nilometer.sources.models.read import read_model
+
+from .planning import known_shape
 
 CURRENCY = "USD"
 """As `nilo measure --price` has it."""
@@ -30,7 +33,7 @@ def wished(given: Mapping[str, Any]) -> Wished:
     price = given["price"] or {}
     if price and "device_hour" not in price:
         raise SpecError("plan_price_by_hour")
-    draft = None if given["draft"] is None else read_model(given["draft"]).shape
+    draft = None if given["draft"] is None else read_model(given["draft"])
     wishes = Wishes(
         objectives=objectives,
         most_devices=given["devices"] or 8,
@@ -39,11 +42,18 @@ def wished(given: Mapping[str, Any]) -> Wished:
         rate_per_s=given["rate"],
         users=given["users"],
         spare=given["spare"] or 0,
-        acceptance=given["acceptance"],
-        draft=draft,
+        acceptance=_chance(given["acceptance"], given["drafted"]),
+        drafted=given["drafted"],
+        draft=None if draft is None else known_shape(draft),
+        draft_precision=None if draft is None else draft.precision,
         against=tuple(_against(given["against"])),
     )
     return Wished(wishes, told)
+
+
+def _chance(share: float | None, drafted: int | None) -> float | None:
+    """Of a token after kept ones, where engines count the share of all that was drafted."""
+    return None if share is None else acceptance_of_share(share, drafted or USUAL_DRAFTED)
 
 
 def _against(text: str | None) -> Iterator[tuple[str, float | None]]:

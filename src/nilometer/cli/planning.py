@@ -66,7 +66,7 @@ def asked(model: str | None, given: Given, launch: Launch | None = None) -> Aske
     if read is not None and raw:
         raise SpecError("plan_shape_twice", model=str(model), options=_options(raw))
     place = _device(given)
-    shape = _raw_shape(raw, on_device=place is not None) if read is None else _known_shape(read)
+    shape = _raw_shape(raw, on_device=place is not None) if read is None else known_shape(read)
     precision = precision_of(given["precision"] or (read.precision if read and read.precision else shape.dtype))
     limit = given["max_context"] or (launch.settings.context if launch else None) or shape.max_context
     lengths, pairs, lengths_from = _lengths(given)
@@ -83,7 +83,7 @@ def asked(model: str | None, given: Given, launch: Launch | None = None) -> Aske
         settings=_settings(given),
         key_precision=key,
         value_precision=value,
-        file_bytes=read.weight_bytes if read is not None and given["precision"] is None else None,
+        file_bytes=_loaded_bytes(read) if read is not None and given["precision"] is None else None,
         lengths=_mean(kept) if kept != pairs else lengths,
         context=given["context"] or _context(kept, lengths, -(-(given["concurrency"] or 1) // copies)),
         pairs=kept,
@@ -120,16 +120,17 @@ def as_started(question: Question, launch: Launch) -> Question:
     place = question.device
     visible = None if place is None else place.shown_bytes.bytes
     weights = question.precision if launch.weights is None else precision_of(launch.weights)
+    key, value = launch.plan_cache
     return msgspec.structs.replace(
         question,
         engine=launch.plan_engine,
-        version=question.version or (None if launch.engine == "ollama" else launch.version),
+        version=launch.plan_version,
         parallel=launch.parallel,
         precision=weights,
         file_bytes=question.file_bytes if weights is question.precision else None,
         settings=settled(launch, question.shape, visible, weights.name),
-        key_precision=launch.key_precision,
-        value_precision=launch.value_precision,
+        key_precision=key,
+        value_precision=value,
     )
 
 
@@ -167,7 +168,17 @@ def _runs(archive: Archive, ref: str) -> list[Run]:
     return [archive.get(place.id)] if place.kind == "run" else archive.find(place.id)
 
 
-def _known_shape(read: Read) -> Shape:
+def _loaded_bytes(read: Read) -> int | None:
+    """What an engine keeps of the files: not the draft layers that lie in them, which are their share by parameters."""
+    if read.weight_bytes is None or read.shape is None or read.origin != "safetensors":
+        return read.weight_bytes
+    idle = sum(extra.parameters or 0 for extra in read.shape.extras if not extra.loaded)
+    whole = parameters(read.shape) + idle
+    return round(read.weight_bytes * (whole - idle) / whole)
+
+
+def known_shape(read: Read) -> Shape:
+    """What was read; SpecError `plan_model_of_server_unknown` where a server's model is not known."""
     if read.shape is None:
         served = read.served.id if read.served else None
         raise SpecError("plan_model_of_server_unknown", url=read.source, model=served)

@@ -77,7 +77,7 @@ def answer(question: Question) -> Answer:
 def _on_device(alone: Answer, device: Device) -> Answer:
     question = alone.question
     plan = memory(ask(question, device))
-    held = mix_fit(plan, question.mix)
+    held = mix_fit(plan, question.mix, limit=question.settings.max_seqs)
     made = msgspec.structs.replace(alone, memory=plan, mix=held, slots=held.requests)
     never = plan.slots is not None and not plan.starts
     if never or held.requests < 1 or device.bandwidth_bytes_per_s is None:
@@ -93,11 +93,11 @@ def _on_device(alone: Answer, device: Device) -> Answer:
 
 
 def _fullest(made: Answer, plan: Memory, each: Setup) -> Latency:
-    """Every request there at once: as many as the pool holds on average, or as there are slots."""
-    question = made.question
-    if plan.slots is not None:
+    """Every request there at once: as the pool holds on average, as there are slots, as the engine lets in."""
+    question, held = made.question, made.mix
+    if plan.slots is not None or held is None:
         return latency(each, question.lengths, (made.slots or 1) * question.parallel.data, question.tuning)
-    most = MOST_SEQUENCES if plan.batch is None else plan.batch.seqs
+    most = min(held.paged.by_mean, MOST_SEQUENCES if held.limit is None else held.limit)
     return max_throughput(each, question.lengths, plan.kv_bytes.mid, most=most, tuning=question.tuning)
 
 

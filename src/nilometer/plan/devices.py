@@ -170,8 +170,8 @@ def device_of(
 
     Memory that is given is what a program is shown. SpecError where one is not a number above 0.
     """
-    for key, value, least in (("bandwidth", bandwidth_bytes_per_s, 0.0), ("flops", flops, 0.0)):
-        if not least < value < float("inf"):
+    for key, value in (("bandwidth", bandwidth_bytes_per_s), ("flops", flops)):
+        if not 0 < value < float("inf"):
             raise SpecError("device_rate_unusable", key=key, value=value)
     return Device(
         name=name,

@@ -6,6 +6,7 @@ Slugs and numbers only; the formulas as one writes them on paper are in the loca
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from math import ceil
 from typing import Literal
 
 import msgspec
@@ -17,10 +18,12 @@ from .latency.roofline import Latency, tuned_tpot
 from .latency.step import rate
 from .latency.work import Setup, Work, decode_work, prefill_work
 from .memory.budget import Memory
-from .memory.kv import CacheLayers, cache, layer_bytes, layer_state_bytes
+from .memory.kv import CacheLayers, cache, layer_bytes, layer_state_bytes, state_element
+from .memory.pool import TOKENS_BY_CONCURRENCY
 from .model.parameters import parameters
 from .model.precision import PLAIN_BITS
-from .question import setup
+from .question import Question, setup
+from .versions import parse_version
 
 Section = Literal["weights", "cache", "memory", "prefill", "decode", "load"]
 Unit = Literal["bytes", "ms", "tokens", "requests", "per_s"]
@@ -120,7 +123,7 @@ def _layers(part: CacheLayers, answer: Answer) -> Iterator[Line]:
             "bytes",
             layers=part.count,
             state=part.state,
-            state_bytes=precision.state,
+            state_bytes=state_element(part, precision),
             convolution=part.convolution,
             convolution_bytes=precision.convolution,
         )
@@ -148,17 +151,28 @@ def _memory(answer: Answer, plan: Memory, device: Device) -> Iterator[Line]:
         cells = {"cells": plan.slots.cells, "slots": plan.slots.slots, "each": plan.slots.slot_context}
         yield _line("memory", "slots", held, "requests", context=answer.question.context, **cells)
         return
-    each = {"block": plan.pool.block, "each": plan.bytes_per_token}
-    layout, blocks = plan.pool.layout, plan.pool.blocks
-    if layout is None or blocks is None or layout.kind == "uniform":
-        yield _line("memory", "tokens", plan.tokens.mid, "tokens", pool=pool, **each)
-        yield _line("memory", "concurrency", held, "requests", tokens=plan.tokens.mid, context=answer.question.context)
-        return
-    yield _line("memory", "tokens_grouped", plan.tokens.mid, "tokens", pool=pool, blocks=blocks, **each)
-    needed = blocks / held if held else 0.0
-    yield _line(
-        "memory", "concurrency_grouped", held, "requests", blocks=blocks, needed=needed, context=answer.question.context
-    )
+    yield from _held(plan, answer.question)
+
+
+def _held(plan: Memory, question: Question) -> Iterator[Line]:
+    """What the pool holds: of requests by their tokens where every layer keeps all of them, else by what one takes."""
+    pool, tokens, held, context = plan.pool, plan.tokens.mid, plan.concurrency.mid, question.context
+    each = {"pool": plan.kv_bytes.mid, "block": pool.block, "each": plan.bytes_per_token}
+    grouped = {"blocks": pool.blocks or 0, "needed": (pool.blocks or 0) / held if held else 0.0, "context": context}
+    many = pool.layout is not None and pool.layout.kind != "uniform"
+    shown = many and (parse_version(plan.version) or ()) >= TOKENS_BY_CONCURRENCY
+    if not shown:
+        yield _line("memory", "tokens_grouped" if many else "tokens", tokens, "tokens", **each, **grouped)
+    if all(part.window is None and part.grows for part in cache(question.shape)):
+        rounded = ceil(context / pool.block) * pool.block
+        yield _line("memory", "concurrency", held, "requests", tokens=tokens, context=rounded)
+    elif pool.kept is not None:
+        kept = {"pool": plan.kv_bytes.mid, "needed": pool.kept.bytes(context), "context": context}
+        yield _line("memory", "concurrency_kept", held, "requests", **kept)
+    else:
+        yield _line("memory", "concurrency_grouped", held, "requests", **grouped)
+    if shown:
+        yield _line("memory", "tokens_shown", tokens, "tokens", held=held, context=context)
 
 
 def _latency(answer: Answer, row: Latency, each: Setup) -> Iterator[Line]:

@@ -36,6 +36,8 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     value_precision: str | None = None
     file_bytes: int | None = None
     """What the weights' files hold; None = by the shape and the precision."""
+    beside_bytes: float = 0.0
+    """Weights that stand in memory beside the model's and that its steps do not read: a drafter's."""
     lengths: Lengths
     """Of the mean request."""
     context: int
@@ -48,7 +50,8 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def cached(self) -> CachePrecision:
         """Bytes of a cached element; SpecError `kv_precision_unknown`."""
-        return cache_precision(self.key_precision, self.value_precision, dtype=self.precision.name)
+        dtype = self.precision.name
+        return cache_precision(self.key_precision, self.value_precision, dtype=dtype, engine=self.engine)
 
     @property
     def mix(self) -> Pairs:
@@ -63,11 +66,15 @@ def model_bytes(question: Question) -> float:
 
 def rank_bytes(question: Question) -> tuple[float, ...]:
     """Bytes of weights on one rank of each pipeline stage; true ones of files are dealt as the computed ones are."""
-    computed = stage_weight_bytes(question.shape, question.precision, question.parallel)
-    if question.file_bytes is None:
-        return computed
-    scale = question.file_bytes / weight_bytes(question.shape, question.precision)
-    return tuple(scale * one for one in computed)
+    scale = _over_computed(question, question.beside_bytes)
+    return tuple(scale * one for one in stage_weight_bytes(question.shape, question.precision, question.parallel))
+
+
+def _over_computed(question: Question, beside_bytes: float) -> float:
+    """True bytes of the weights, and what stands beside them, over those by shape and precision."""
+    if question.file_bytes is None and not beside_bytes:
+        return 1.0
+    return (model_bytes(question) + beside_bytes) / weight_bytes(question.shape, question.precision)
 
 
 def ask(question: Question, device: Device) -> Ask:
@@ -102,4 +109,5 @@ def setup(question: Question, device: Device, slots: int | None = None) -> Setup
         engine=question.engine,
         version=question.version,
         slots=slots,
+        weight_scale=_over_computed(question, 0.0),
     )

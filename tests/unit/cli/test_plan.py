@@ -291,3 +291,28 @@ def test_a_plan_takes_no_numpy() -> None:
     code += "except SystemExit as left:\n print(left.code, 'numpy' in sys.modules, 'asyncio' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "0 False False"
+
+
+def test_plan_and_audit_are_of_one_release() -> None:
+    """The release beside a command is that of both: the audit's pool is the plan's."""
+    found = told("llama-3.1-8b", "--device", "h100", "--audit", "vllm serve m", "--engine-version", "0.11", "-c", "4")
+    assert found["engine"]["version"] == "0.11"
+    sampler = next(one for one in found["audit"] if one["slug"] == "audit_seqs_sampler")
+    pool = next(one for one in sampler["evidence"] if one["name"] == "audit_kv")
+    assert pool["value"] == found["kv"]["pool_bytes"]["mid"]
+
+
+def test_ollama_keeps_sixteen_bits_without_flash_attention_in_the_plan_too() -> None:
+    quiet = "OLLAMA_KV_CACHE_TYPE=q8_0 OLLAMA_FLASH_ATTENTION={} ollama serve"
+    off, on = (told("llama-3.1-8b", "--device", "4090", "--audit", quiet.format(flash)) for flash in (0, 1))
+    assert off["kv"]["bytes_per_token"] == 131072
+    assert on["kv"]["bytes_per_token"] == 131072 * 34 / 64
+
+
+@pytest.mark.parametrize(("words", "chance"), [((), 0.8058), (("--drafted", "2"), 0.7042)])
+def test_an_acceptance_is_taken_as_engines_count_it(words: tuple[str, ...], chance: float) -> None:
+    """60 % of all drafted kept: a + a^2 + a^3 + a^4 = 4 x 0.6 where four were drafted, a + a^2 = 2 x 0.6 where two."""
+    found = told(*H100, "--context", "4096", "-c", "4", "--acceptance", "60%", *words)
+    one = next(option for option in found["options"] if option["slug"] == "speculate_head")
+    assert one["params"]["acceptance"] == pytest.approx(chance, abs=1e-4)
+    assert "acceptance_chance" in one["cautions"]

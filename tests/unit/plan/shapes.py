@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nilometer.plan.memory.kv import Cache, CacheLayers
 from nilometer.plan.model.shape import Attention, Block, Dense, Experts, Latent, Recurrent, Shape
 
 
@@ -79,6 +80,7 @@ QWEN35_35B = Shape(
                 parameters=0,
                 state_elements=32 * 128 * 128 + 3 * 8192,
                 convolution_elements=3 * 8192,
+                state_bytes=4.0,
             ),
             feed_forward=_EXPERTS,
         ),
@@ -87,3 +89,8 @@ QWEN35_35B = Shape(
     tied=False,
     max_context=262_144,
 )
+
+
+def raw_cache(layers: int, kv_heads: int, head_dim: int, window: int | None = None) -> Cache:
+    """What so many alike layers cache."""
+    return (CacheLayers(count=layers, heads=kv_heads, key_dim=head_dim, value_dim=head_dim, window=window),)

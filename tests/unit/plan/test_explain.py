@@ -58,6 +58,27 @@ def test_memory_adds_up() -> None:
     assert peak.releases == ">=0.17,<0.21"
 
 
+@pytest.mark.parametrize("name", ["llama-3.1-8b", "gemma-3-27b", "jamba-v0.1", "qwen3.5-9b", "deepseek-v2-lite"])
+@pytest.mark.parametrize(
+    ("engine", "version"), [("vllm", "0.19"), ("vllm", "0.24"), ("sglang", None), ("tensorrt-llm", None)]
+)
+def test_requests_multiply_out_however_layers_cache(name: str, engine: str, version: str | None) -> None:
+    shape = known.shape_of_row(known.look_up(name).row)
+    asked = question(shape=shape, engine=engine, version=version, context=8190, device=device("b200"))
+    lines = by_slug(asked)
+    found = next(line for where, line in lines.items() if where.startswith("memory.concurrency"))
+    of = {key: float(value) for key, value in found.values.items()}
+    by_hand = {
+        "concurrency": lambda: of["tokens"] / of["context"],
+        "concurrency_kept": lambda: of["pool"] / of["needed"],
+        "concurrency_grouped": lambda: of["blocks"] / of["needed"],
+    }[found.slug]()
+    assert found.result == pytest.approx(by_hand, rel=1e-3)
+    assert found.result == pytest.approx(answer(asked).memory.concurrency.mid)  # type: ignore[union-attr]
+    if "memory.tokens_shown" in lines:
+        assert lines["memory.tokens_shown"].result == int(found.result * 8190)
+
+
 def test_a_forward_peak_adds_up() -> None:
     """With few sequences it is the feed-forward layer that counts: T x (3 I + 4 H) x 2 bytes."""
     peak = by_slug(question(settings=Settings(max_seqs=16)))["memory.term_activation_forward"]

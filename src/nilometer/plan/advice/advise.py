@@ -33,6 +33,8 @@ class Wishes(msgspec.Struct, frozen=True, kw_only=True):
     acceptance: float | None = None
     drafted: int | None = None
     draft: Shape | None = None
+    draft_precision: str | None = None
+    """As its files have it; None = as published."""
     against: tuple[tuple[str, float | None], ...] = ()
     """Devices to be held against the one of the plan, each with its price per hour."""
 
@@ -74,6 +76,7 @@ def advise(plan: Answer, wishes: Wishes | None = None) -> Advice:
         acceptance=wishes.acceptance,
         drafted=wishes.drafted,
         draft=wishes.draft,
+        draft_precision=wishes.draft_precision,
     )
     row = plan.at(question.concurrency)
     traffic = wishes.rate_per_s is not None or wishes.users is not None

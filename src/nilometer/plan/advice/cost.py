@@ -60,13 +60,15 @@ def replicas(
 ) -> Replicas | None:
     """How many copies serve so many requests per second, or so many users who each wait for one answer at a time.
 
-    A copy serves what its greatest load within the objectives does; `spare` ones stand by for one that fails. The
+    A copy serves what its greatest load within the objectives does; `spare` ones stand by for one that fails. Copies of
+    the attention that share their experts count as one. The
     forecast is of a closed loop: arrivals at random need more room, the nearer to this the more. None where nothing
     is forecast. SpecError `plan_number_too_small` for a traffic of 0 or less, or neither or both named.
     """
     traffic, unit = _traffic(rate_per_s, users)
     one = plan.question.parallel
-    single = plan if one.data == 1 else answer(replace(plan.question, parallel=replace(one, data=1)))
+    together = one.sharing
+    single = plan if one.data == together else answer(replace(plan.question, parallel=replace(one, data=together)))
     found = greatest_load(single, objectives)
     if found is None:
         return None
@@ -87,7 +89,7 @@ def replicas(
         mid=middle,
         high=worst,
         spare=spare,
-        devices_each=one.tensor * one.pipeline,
+        devices_each=one.tensor * one.pipeline * together,
     )
 
 
@@ -170,7 +172,7 @@ def _device_row(
     question: Question, name: str, prices: Mapping[str, float], objectives: Sequence[Objective], most: int
 ) -> DeviceRow:
     on = replace(question, device=device(name))
-    plan = smallest(on, most)
+    plan = smallest(on, most // question.parallel.data)
     fits = bool(plan.fits)
     load = plan.at(question.concurrency) if fits else None
     price = prices.get(device(name).name)

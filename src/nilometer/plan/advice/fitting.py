@@ -145,14 +145,13 @@ def _free_of_charge(plan: Answer) -> Iterator[Fit]:
 
 
 def _limit(plan: Answer) -> Iterator[Fit]:
-    """Where the engine plans for longer requests than were asked for: say so to it. Where slots lack: more of them."""
+    """Where the engine plans for longer requests than were asked for, or with other slots: tell it what is asked."""
     question, memory = plan.question, plan.memory
-    if memory is not None and memory.slots is not None:
+    if question.engine == "llama.cpp":
         sized = _sized(question, question.concurrency, question.context)
-        yield from _fit(
-            "fit_slots", sized, told=_sized_flags(sized), slots=question.concurrency, context=question.context
-        )
-    if memory is not None and memory.context > question.context and question.engine != "llama.cpp":
+        slots = sized.settings.slots
+        yield from _fit("fit_slots", sized, told=_sized_flags(sized), slots=slots, context=question.context)
+    elif memory is not None and memory.context > question.context:
         limit = max(question.context, _whole(memory.tokens.low))
         limited = replace(question, settings=replace(question.settings, context=min(limit, memory.context)))
         told = flags(question.engine, "context", n=limited.settings.context)
@@ -215,7 +214,7 @@ def _told(question: Question) -> tuple[str, ...]:
 def _requests(question: Question) -> Iterator[Fit]:
     """As many at once as it holds."""
     copies = question.parallel.data
-    most = -(-question.concurrency // copies) - 1
+    most = _each_copy(question, question.concurrency) - 1
     held = _greatest(most, lambda each: answer(_sized(question, each * copies, question.context)).fits)
     if held:
         fewer = _sized(question, held * copies, question.context)
@@ -245,14 +244,19 @@ def _sized(question: Question, concurrency: int, context: int) -> Question:
     """For so many requests of so many tokens, and the engine told of it: llama.cpp by -np and the -c of all slots."""
     told = replace(question.settings, context=context)
     if question.engine == "llama.cpp":
-        slots = min(concurrency, MOST_SLOTS)
+        slots = min(_each_copy(question, concurrency), MOST_SLOTS)
         told = replace(told, slots=slots, context=slots * context)
     return replace(question, concurrency=concurrency, context=context, settings=told)
 
 
 def _sized_flags(question: Question) -> tuple[str, ...]:
     told = flags(question.engine, "context", n=question.settings.context)
-    return (*told, *flags(question.engine, "requests", n=question.concurrency))
+    return (*told, *flags(question.engine, "requests", n=_each_copy(question, question.concurrency)))
+
+
+def _each_copy(question: Question, concurrency: int) -> int:
+    """Each copy is an engine of its own, with flags of its own."""
+    return -(-concurrency // question.parallel.data)
 
 
 _STEP = 128

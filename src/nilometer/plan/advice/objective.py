@@ -22,6 +22,8 @@ Metric = Literal["ttft_ms", "tpot_ms", "e2e_ms", "output_tokens_per_s", "request
 Met = Literal["yes", "likely", "unlikely", "no"]
 End = Literal["low", "mid", "high"]
 
+_WAITED: frozenset[Metric] = frozenset({"ttft_ms", "e2e_ms"})
+"""What a wait for a slot counts in."""
 MOST_LOAD = 1 << 14
 """No greater load is looked for."""
 
@@ -122,8 +124,8 @@ class Greatest(msgspec.Struct, frozen=True, kw_only=True):
 def greatest_load(answer: Answer, objectives: Sequence[Objective]) -> Greatest | None:
     """By bisection over the closed loop, whose TTFT and TPOT grow with the load; None where nothing is forecast.
 
-    Objectives from below (a rate) are no bound on a load. Without one from above it is what the device holds at once:
-    more would only queue.
+    Objectives from below (a rate) are no bound on a load. Without one from above that feels a queue (TTFT, E2E) it is
+    at most what the device holds at once: more would only wait, at the same TPOT.
     """
     question, device = answer.question, answer.question.device
     if device is None or answer.slots is None or not answer.latency:
@@ -134,7 +136,7 @@ def greatest_load(answer: Answer, objectives: Sequence[Objective]) -> Greatest |
     def row(load: int) -> Latency:
         return latency(each, question.lengths, load, question.tuning)
 
-    most = MOST_LOAD if bounds else holds
+    most = MOST_LOAD if any(one.metric in _WAITED for one in bounds) else holds
 
     def greatest(end: End) -> int | None:
         return _last(most, lambda load: _passes(row(load), bounds, question.lengths, end))

@@ -129,13 +129,13 @@ def _wanted(asked: Asked) -> int | None:
     row = row_at(asked.plan, asked.question.concurrency)
     if row is None:
         return None
+    own = asked.question.parallel
     if asked.rate_per_s is not None or asked.users is not None:
         by_rate = asked.users is None
         found = replicas(
             asked.plan, asked.objectives, rate_per_s=asked.rate_per_s if by_rate else None, users=asked.users
         )
-        return None if found is None else found.mid
+        return None if found is None or found.mid is None else found.mid * own.sharing
     enough, _ = reached(asked.plan, row, asked.objectives)
-    own = asked.question.parallel
     needed = row.bound == "capacity" or not enough
     return 2 * own.data if needed and 2 * own.devices <= asked.most_devices else None

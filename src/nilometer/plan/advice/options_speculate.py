@@ -108,7 +108,7 @@ def _with_memory(question: Question, drafter: Drafter) -> Question | None:
     """The same with the drafter's weights beside the model's; None where it has none."""
     if not drafter.weights_bytes:
         return None
-    return replace(question, file_bytes=round(model_bytes(question) + drafter.weights_bytes))
+    return replace(question, beside_bytes=drafter.weights_bytes)
 
 
 def _shared(held: Interval | None, plan: Answer, drafter: Drafter) -> Interval | None:
@@ -133,6 +133,5 @@ def _caution(question: Question, told: Speculation) -> Sequence[str]:
         found.append("guide_rule_differs")
     if question.engine == "vllm" and question.parallel.pipeline > 1:
         found.append("no_pipeline_beside")
-    if told.acceptance_source:
-        found.append("acceptance_prior")
+    found.append("acceptance_prior" if told.acceptance_source else "acceptance_chance")
     return found

@@ -22,24 +22,13 @@ from .drafters import Drafter
 MOST_DRAFTED = 16
 GUIDE_GOOD, GUIDE_OFF = 0.6, 0.4
 """The guide's rule: 60 % acceptance is good, below 40 % it is to be switched off. It names no draft cost."""
-GUIDE_DRAFTED = 4
-"""Drafted tokens for which the guide's rule is held against a draft's cost; see `cost_at_break_even`."""
+USUAL_DRAFTED = 4
+"""Drafted tokens a round where none are named: engines are mostly started with so many."""
 
 
 def tokens_per_round(acceptance: float, drafted: int) -> float:
     """(1 - a^(k+1)) / (1 - a): 1 token where nothing is kept, k + 1 where all is (Leviathan et al., 2211.17192)."""
     return sum(acceptance**place for place in range(drafted + 1))
-
-
-def free_speedup(acceptance: float, drafted: int, cost: float) -> float:
-    """Tokens a round over 1 + k c: true while checking takes no longer than a plain step."""
-    return tokens_per_round(acceptance, drafted) / (1 + drafted * cost)
-
-
-def best_free(acceptance: float, cost: float, most: int = MOST_DRAFTED) -> tuple[int, float]:
-    """(k, speed-up) of the k that gains most while checking is free."""
-    best = max(range(1, most + 1), key=lambda drafted: free_speedup(acceptance, drafted, cost))
-    return best, free_speedup(acceptance, best, cost)
 
 
 def acceptance_for(tokens: float, drafted: int) -> float | None:
@@ -53,11 +42,6 @@ def acceptance_for(tokens: float, drafted: int) -> float | None:
     return high
 
 
-def free_break_even(drafted: int, cost: float) -> float | None:
-    """The acceptance at which it neither gains nor loses while checking is free; None = it never gains."""
-    return acceptance_for(1 + drafted * cost, drafted)
-
-
 def acceptance_of_share(share: float, drafted: int) -> float:
     """The chance of a token after kept ones, from the share of drafted tokens that was kept, as servers report it.
 
@@ -65,11 +49,6 @@ def acceptance_of_share(share: float, drafted: int) -> float:
     """
     found = acceptance_for(1 + share * drafted, drafted)
     return 1.0 if found is None else found
-
-
-def cost_at_break_even(acceptance: float, drafted: int = GUIDE_DRAFTED) -> float:
-    """The draft cost at which an acceptance just pays, checking being free: where a rule by acceptance alone holds."""
-    return (tokens_per_round(acceptance, drafted) - 1) / drafted
 
 
 class Round(msgspec.Struct, frozen=True, kw_only=True):
@@ -131,7 +110,8 @@ def draft_seconds(setup: Setup, drafter: Drafter, batch: float, context: float, 
     if drafter.shape is None or drafter.precision is None:
         return drafter.share * step.seconds
     alone = replace(setup.parallel, pipeline=1, expert=1)
-    own = replace(setup, shape=drafter.shape, precision=drafter.precision, parallel=_dividing(alone, drafter))
+    parallel = _dividing(alone, drafter)
+    own = replace(setup, shape=drafter.shape, precision=drafter.precision, parallel=parallel, weight_scale=1.0)
     return decode_step(own, batch, context).device_s
 
 
@@ -208,23 +188,23 @@ def guide_says(acceptance: float) -> str:
 def sped_up(row: Latency, made: Speculation, lengths: Lengths, tuning: Tuning = PRIOR) -> Latency:
     """A load with the drafter at work: only the decode step's part of TPOT shrinks, other requests' prefills stay.
 
-    The interval spans the forecast's own and that of the acceptance together.
+    Where requests queue for slots, these come free as much sooner: TTFT shrinks with the cycle. The interval spans the
+    forecast's own and that of the acceptance together.
     """
     share = tuned_step(row, tuning) / tuned_tpot(row.parts, tuning)
-    tpot = Interval(
-        row.tpot_s.low * _left(share, made.gain.high),
-        row.tpot_s.mid * _left(share, made.gain.mid),
-        row.tpot_s.high * _left(share, made.gain.low),
+    left = Interval(*(_left(share, gain) for gain in (made.gain.high, made.gain.mid, made.gain.low)))
+    over, decoding = max(1.0, row.concurrency / row.running), (lengths.output - 1) * row.tpot_s.mid
+    cycle = (row.ttft_s.mid + decoding) / over
+    after = Interval(*(cycle - decoding * (1 - each) for each in (left.low, left.mid, left.high)))
+    tpot, tokens = row.tpot_s, row.output_tokens_per_s
+    return replace(
+        row,
+        tpot_s=Interval(tpot.low * left.low, tpot.mid * left.mid, tpot.high * left.high),
+        ttft_s=row.ttft_s.times(1 - (over - 1) * (cycle - after.mid) / row.ttft_s.mid),
+        output_tokens_per_s=Interval(
+            tokens.low * cycle / after.high, tokens.mid * cycle / after.mid, tokens.high * cycle / after.low
+        ),
     )
-    rest = lengths.output - 1
-    tokens = row.output_tokens_per_s
-
-    def faster(of: str) -> float:
-        first, before = getattr(row.ttft_s, of), getattr(row.tpot_s, of)
-        return float((first + rest * before) / (first + rest * getattr(tpot, of)))
-
-    rate = Interval(tokens.low * faster("high"), tokens.mid * faster("mid"), tokens.high * faster("low"))
-    return replace(row, tpot_s=tpot, output_tokens_per_s=rate)
 
 
 def tuned_step(row: Latency, tuning: Tuning) -> float:

@@ -12,8 +12,8 @@ from math import gcd
 from msgspec.structs import replace
 
 from ..devices import Device
-from ..model.parallel import Parallel
-from ..model.shape import Attention, Latent, Shape
+from ..model.parallel import Parallel, undealt_heads
+from ..model.shape import Attention, Shape
 from ..question import Question
 
 MACHINE = 8
@@ -27,12 +27,6 @@ GUIDE_USERS = 10_000
 def machine_devices(device: Device | None) -> int:
     """How many devices share the fast link."""
     return MACHINE if device is None else _RACKS.get(device.name, MACHINE)
-
-
-def attention_heads(shape: Shape) -> int | None:
-    """What tensor ranks must divide: the greatest common divisor of the heads of all layers; None = no attention."""
-    heads = [block.mixer.heads for block in shape.kinds if isinstance(block.mixer, Attention | Latent)]
-    return gcd(*heads) if heads else None
 
 
 def kv_heads(shape: Shape) -> int | None:
@@ -50,13 +44,13 @@ def split(question: Question, devices: int) -> Parallel | None:
     if question.engine == "llama.cpp":
         tensor = 1
     else:
-        heads = attention_heads(question.shape) or 1
         room = min(devices, machine_devices(question.device))
-        tensor = max(n for n in range(1, room + 1) if heads % n == 0 and devices % n == 0)
+        whole = (n for n in range(room, 0, -1) if devices % n == 0)
+        tensor = next(n for n in whole if undealt_heads(question.shape, n) is None)
     stages = devices // tensor
     if stages > question.shape.layers:
         return None
-    return replace(own, tensor=tensor, pipeline=stages, expert=min(own.expert, tensor))
+    return replace(own, tensor=tensor, pipeline=stages, expert=gcd(own.expert, tensor))
 
 
 def sizes(most: int) -> tuple[int, ...]:

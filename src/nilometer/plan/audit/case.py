@@ -159,17 +159,17 @@ def case_of(launch: Launch, asked: Wanted) -> Case:
     device = asked.device
     visible = None if device is None else device.shown_bytes.bytes
     longest = longest_of(asked) or launch.settings.context or asked.shape.max_context or 1
-    unheeded = launch.engine == "ollama" and not launch.settings.flash  # it keeps 16 bits without flash attention
+    key, value = launch.plan_cache
     question = Question(
         shape=asked.shape,
         precision=precision,
         device=device,
         engine=launch.plan_engine,
-        version=None if launch.engine == "ollama" else launch.version,
+        version=launch.plan_version,
         parallel=launch.parallel,
         settings=settled(launch, asked.shape, visible, precision.name),
-        key_precision="auto" if unheeded else launch.key_precision,
-        value_precision=None if unheeded else launch.value_precision,
+        key_precision=key,
+        value_precision=value,
         file_bytes=asked.file_bytes,
         lengths=_mean(asked.pairs, longest),
         context=longest,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+import msgspec
+
 from nilometer.core.errors import Param
 from nilometer.core.finding import Evidence, Finding, Remedy
 
@@ -164,11 +166,11 @@ def _more_ranks(case: Case) -> tuple[list[str], Gain | None]:
     """The fewest tensor ranks on which it starts, and the bytes of cache that one then has."""
     split = case.launch.parallel
     for tensor in (2 * split.tensor << step for step in range(4)):
-        made = case.plan(parallel=type(split)(tensor=tensor, pipeline=split.pipeline, data=split.data))
-        if made is not None and made.starts and flags(case.engine, tensor=tensor):
-            return flags(case.engine, tensor=tensor), difference(
-                case.before.kv_bytes, made.kv_bytes
-            ) if case.before else None
+        expert = split.expert * tensor // split.tensor if split.expert > 1 else 1
+        made = case.plan(parallel=msgspec.structs.replace(split, tensor=tensor, expert=expert))
+        words = flags(case.engine, tensor=tensor)
+        if made is not None and made.starts and words:
+            return words, difference(case.before.kv_bytes, made.kv_bytes) if case.before else None
     return [], None
 
 

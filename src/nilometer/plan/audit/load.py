@@ -11,6 +11,7 @@ from nilometer.core.finding import Finding, Remedy
 from ..memory.budget import Memory
 from ..memory.startup import Rank, Term, epoch_of, vllm_terms
 from ..memory.startup_others import sglang_fraction
+from ..model.parallel import undealt_heads
 from ..model.shape import Attention, Latent
 from ..question import ask
 from ..versions import parse_version
@@ -42,13 +43,13 @@ _LEAST_SEQS = 16
 
 def heads(case: Case) -> Iterator[Finding]:
     """Tensor ranks must divide the heads, or the engine refuses the model."""
-    tensor = case.launch.parallel.tensor
-    counts = [block.mixer.heads for block in case.asked.shape.kinds if isinstance(block.mixer, Attention | Latent)]
-    bad = next((count for count in counts if count % tensor), None)
+    tensor, shape = case.launch.parallel.tensor, case.asked.shape
+    bad = undealt_heads(shape, tensor)
     if bad is None:
         return
-    below = max(ranks for ranks in range(1, tensor) if all(count % ranks == 0 for count in counts))
-    above = next((ranks for ranks in range(tensor + 1, bad + 1) if all(c % ranks == 0 for c in counts)), None)
+    most = max(block.mixer.heads for block in shape.kinds if isinstance(block.mixer, Attention | Latent))
+    below = next(ranks for ranks in range(tensor - 1, 0, -1) if undealt_heads(shape, ranks) is None)
+    above = next((ranks for ranks in range(tensor + 1, most + 1) if undealt_heads(shape, ranks) is None), None)
     ways = [ranks for ranks in (below, above) if ranks is not None]
     yield finding(
         "audit_tensor_heads",

@@ -120,11 +120,11 @@ def _waiting(points: Sequence[_Point]) -> Tuning:
         return PRIOR
     scale = alone / points[0].parts(PRIOR).alone_s
     for point in points[1:]:
-        first, none, all_of = _first_s(point), point.parts(Tuning(together=0.0)), point.parts(Tuning(together=1.0))
-        span = all_of.waits_s - none.waits_s
-        if first is not None and span > 0:
-            share = min(1.0, max(0.0, (first / scale - none.alone_s - none.waits_s) / span))
-            return _share(point, share, none.running)
+        first, made = _first_s(point), point.parts(PRIOR)
+        if first is not None and made.others_s > 0:
+            step = made.step.seconds / 2
+            share = min(1.0, max(0.0, (first / scale - made.alone_s - step) / made.others_s))
+            return _share(point, share, made.running)
     return PRIOR
 
 

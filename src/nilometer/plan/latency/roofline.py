@@ -2,8 +2,9 @@
 
 First order. N requests of equal lengths refill their slots at once. Each request sits through the prefills of the N - 1
 others once in its life: the share `together` of them before its own first token (requests that come at the same
-moment), the rest while it decodes. What does not fit the slots waits for them. Left out: unlike lengths, bursts of an
-open loop, preemption, shared prefixes, the ramp of a short run; those are a simulator's part.
+moment), the rest while it decodes. Each of p pipeline stages is busy with a prompt for a p-th of its prefill, which is
+what that holds the others up. What does not fit the slots waits for them. Left out: unlike lengths, bursts of an open
+loop, preemption, shared prefixes, the ramp of a short run; those are a simulator's part.
 """
 
 from __future__ import annotations
@@ -72,6 +73,8 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     """Requests served at once by one copy."""
     step: Step
     prefill: Step
+    others_s: float
+    """The prefills of all others that a request sits through."""
     fixed_s: float
     growing_s: float
     """Of an output token: the decode step's own and other requests' prefills."""
@@ -104,19 +107,26 @@ def parts_of(setup: Setup, lengths: Lengths, concurrency: float, tuning: Tuning 
     running = min(concurrency, float(setup.slots or concurrency))
     step = decode_step(setup, running, lengths.input + lengths.output / 2)
     prefill = prefill_step(setup, lengths.input)
-    others = (running - 1) * prefill.riding_s
-    busy = running * prefill.riding_s / (running * prefill.riding_s + lengths.output * step.seconds)
-    share = _together(row, tuning, running, busy)
+    each = prefill.riding_s / setup.parallel.pipeline
+    others = (running - 1) * each
+    busy = running * each / (running * each + lengths.output * step.seconds)
+    share = max(_together(row, tuning, running, busy), 1 / lengths.output)
     waits = share * others + (step.seconds / 2 if running > 1 else 0.0)
     return Parts(
         running=running,
         step=step,
         prefill=prefill,
+        others_s=others,
         fixed_s=step.fixed_s,
-        growing_s=step.growing_s + (1 - share) * others / lengths.output,
+        growing_s=step.growing_s + _riding(1 - share, others, lengths.output),
         alone_s=row.request_s + prefill.seconds,
         waits_s=waits,
     )
+
+
+def _riding(share: float, others: float, output: float) -> float:
+    """Of an output token behind the first: this share of the others' prefills, dealt over all of these."""
+    return share * others / (output - 1) if share > 0 else 0.0
 
 
 def _together(row: Factors, tuning: Tuning, running: float, busy: float) -> float:
@@ -151,7 +161,7 @@ def latency(setup: Setup, lengths: Lengths, concurrency: float, tuning: Tuning =
         ttft_s=_interval(first + queued, hypot(ttft_spread * first, both * queued) / (first + queued)),
         tpot_s=_interval(tpot, tpot_spread),
         output_tokens_per_s=_interval(served * lengths.output / cycle, both),
-        bound="capacity" if each > made.running else _wall(made, lengths),
+        bound="capacity" if each > made.running else _wall(made, lengths, setup.parallel.pipeline),
         running=served,
         parts=made,
         prior=row.source,
@@ -182,11 +192,12 @@ def _check(setup: Setup, lengths: Lengths, concurrency: float) -> None:
         raise SpecError("device_bandwidth_unknown", device=setup.device.name)
 
 
-def _wall(made: Parts, lengths: Lengths) -> Wall:
-    """Over a request's life: its decode steps, and the prefills of all that run beside it."""
+def _wall(made: Parts, lengths: Lengths, stages: int) -> Wall:
+    """Over a request's life: its decode steps, its own prefill, and those of all that run beside it."""
     spent = {wall: lengths.output * seconds for wall, seconds in made.step.walls().items()}
-    spent["compute"] += made.running * (made.prefill.compute_s + made.prefill.attention_s)
-    spent["interconnect"] += made.running * made.prefill.sending_s
+    prefills = 1 + (made.running - 1) / stages
+    spent["compute"] += prefills * (made.prefill.compute_s + made.prefill.attention_s)
+    spent["interconnect"] += prefills * made.prefill.sending_s
     return max(spent, key=lambda wall: spent[wall])
 
 

@@ -30,6 +30,8 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
     """Of the engine; None = a recent one."""
     slots: int | None = None
     """How many requests one copy of the model serves at once (KV capacity, `-np`); None = no limit is known."""
+    weight_scale: float = 1.0
+    """True bytes of the weights over those of the shape and the precision."""
 
 
 class Work(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,7 +59,10 @@ def decode_work(setup: Setup, batch: float, context: float) -> Work:
     """
     split = setup.parallel
     whole = cache(setup.shape)
-    per_token = sum(count * _attended(block.mixer, context, decode=True) for block, count in setup.shape.counted())
+    per_token = sum(
+        count * _attended(block.mixer, _seen(block.mixer, context), decode=True)
+        for block, count in setup.shape.counted()
+    )
     return Work(
         sequences=batch,
         weight_bytes=weights_read(setup, batch),
@@ -74,7 +79,10 @@ def prefill_work(setup: Setup, tokens: float, prior: float = 0.0) -> Work:
     """Of a prompt of `tokens` tokens behind `prior` cached ones: 2 P n + 2 V H + 4 L heads dim n (n / 2 + prior)."""
     split = setup.parallel
     shape = setup.shape
-    seen = sum(count * _attended(block.mixer, prior + tokens / 2, decode=False) for block, count in shape.counted())
+    seen = sum(
+        count * _attended(block.mixer, _seen(block.mixer, prior, tokens), decode=False)
+        for block, count in shape.counted()
+    )
     head = 2.0 * shape.vocab * shape.hidden / split.tensor
     return Work(
         sequences=1.0,
@@ -94,9 +102,9 @@ def weights_read(setup: Setup, tokens: float) -> float:
     Of experts those that any token chose: 1 - (1 - k/E)^tokens of them where choices are independent. Ranks whose
     experts serve the tokens of more than one copy of the attention choose among all of these tokens.
     """
-    chosen = max(1.0, tokens * _sharing(setup.parallel))
+    chosen = max(1.0, tokens * setup.parallel.sharing)
     always, experts = _readable(setup.shape, setup.precision, setup.parallel)
-    return always + sum(covered(part, chosen) * size for part, size in experts)
+    return setup.weight_scale * (always + sum(covered(part, chosen) * size for part, size in experts))
 
 
 @lru_cache(maxsize=KEPT)
@@ -127,23 +135,28 @@ def _multiplied(part: Part) -> float:
     return part.parameters * part.per_token / part.ways if part.read == "experts" else float(part.parameters)
 
 
+def _seen(mixer: Mixer | None, prior: float, tokens: float = 0.0) -> float:
+    """How many tokens each of `tokens` new ones looks back to on average, `prior` standing before the first of them."""
+    window, last = mixer.window if isinstance(mixer, Attention) else None, prior + tokens
+    if window is None or last <= window:
+        return prior + tokens / 2
+    if prior >= window:
+        return window
+    return window - (window - prior) ** 2 / (2 * tokens)
+
+
 def _attended(mixer: Mixer | None, context: float, *, decode: bool) -> float:
     """Operations of one query token on `context` cached ones in one layer, all heads.
 
     MLA: a decode step works on the compressed vectors, a prefill on the keys and values made of them.
     """
     if isinstance(mixer, Attention):
-        return 4.0 * mixer.heads * mixer.head_dim * min(context, mixer.window or context)
+        return 4.0 * mixer.heads * mixer.head_dim * context
     if isinstance(mixer, Latent):
         compressed = 2 * mixer.kv_rank + mixer.rope_dim
         width = compressed if decode else mixer.nope_dim + mixer.rope_dim + mixer.value_dim
         return 2.0 * mixer.heads * width * context
     return 0.0 if mixer is None else 4.0 * mixer.state_elements
-
-
-def _sharing(split: Parallel) -> float:
-    """How many copies of the attention share one set of experts."""
-    return max(1.0, split.expert / split.tensor)
 
 
 def expert_layers(shape: Shape) -> int:
@@ -152,10 +165,15 @@ def expert_layers(shape: Shape) -> int:
 
 
 def _reduces(setup: Setup) -> float:
-    """Two all-reduces a layer with tensor ranks; two exchanges a layer of experts that other ranks hold."""
+    """With tensor ranks an all-reduce behind each part of a layer; two exchanges for experts that other ranks hold."""
     split = setup.parallel
-    reduced = 2.0 * setup.shape.layers if split.tensor > 1 else 0.0
+    reduced = _reduced(setup.shape) if split.tensor > 1 else 0.0
     return reduced + (2.0 * expert_layers(setup.shape) if split.expert > split.tensor else 0.0)
+
+
+def _reduced(shape: Shape) -> float:
+    """Parts whose output tensor ranks add up: mixer and feed-forward, so two a layer, but one where it is either."""
+    return float(sum(n * ((one.mixer is not None) + (one.feed_forward is not None)) for one, n in shape.counted()))
 
 
 def _sent(setup: Setup, tokens: float) -> float:
@@ -164,7 +182,7 @@ def _sent(setup: Setup, tokens: float) -> float:
     vector = tokens * shape.hidden * PLAIN_BYTES
     sent = 0.0
     if split.tensor > 1:
-        sent += 2 * shape.layers * 2 * (split.tensor - 1) / split.tensor * vector
+        sent += _reduced(shape) * 2 * (split.tensor - 1) / split.tensor * vector
     if split.expert > split.tensor:
         away = (split.expert - 1) / split.expert
         chosen = sum(count * _per_token(block.feed_forward) for block, count in shape.counted())

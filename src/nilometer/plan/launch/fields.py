@@ -35,11 +35,11 @@ class Unknown(msgspec.Struct, frozen=True, kw_only=True):
 class Launch(msgspec.Struct, frozen=True, kw_only=True):
     """An engine as it was started. None = left to the engine.
 
-    Of Ollama `settings.context` is `num_ctx`, of one request; `launch_settled.settled` makes llama.cpp's of it.
+    Of Ollama `settings.context` is `num_ctx`, of one request; `settled.settled` makes llama.cpp's of it.
     """
 
     engine: str
-    """A name of `launch_flags_others.DIALECTS`, or of `memory.ENGINES`."""
+    """A name of `flags_others.DIALECTS`, or of `memory.ENGINES`."""
     version: str | None = None
     model: str | None = None
     settings: Settings = Settings()
@@ -68,6 +68,18 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     def plan_engine(self) -> str:
         """The name of `memory.ENGINES` that it is planned by."""
         return "llama.cpp" if self.engine == "ollama" else self.engine
+
+    @property
+    def plan_version(self) -> str | None:
+        """The release that it is planned by: Ollama's own says nothing of the llama.cpp inside it."""
+        return None if self.engine == "ollama" else self.version
+
+    @property
+    def plan_cache(self) -> tuple[str, str | None]:
+        """(key, value) precision as it is heeded: without flash attention Ollama keeps 16 bits whatever it was told."""
+        if self.engine == "ollama" and not self.settings.flash:
+            return "auto", None
+        return self.key_precision, self.value_precision
 
 
 _METHODS: Mapping[str, str | None] = {

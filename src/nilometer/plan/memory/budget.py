@@ -14,7 +14,7 @@ from nilometer.core.errors import Param, SpecError
 from nilometer.core.finding import Finding
 
 from ..interval import Interval
-from ..model.parallel import Parallel, stage_bounds
+from ..model.parallel import Parallel, check_experts, stage_bounds, undealt_heads
 from ..model.shape import Attention, Latent, Recurrent, Shape
 from ..versions import Version, parse_version
 from .kv import Cache, CachePrecision, bytes_per_token, cache, cache_precision, need_bytes
@@ -143,14 +143,15 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
 def memory(ask: Ask) -> Memory:
     """The memory plan of one copy of a model.
 
-    SpecError for an unknown engine, ranks that do not divide the heads, more stages than layers, a bad length.
+    SpecError for an unknown engine, ranks that do not divide heads or experts, more stages than layers, a bad length.
     """
     engine = ENGINES.get(ask.engine)
     if engine is None:
         raise SpecError("plan_engine_unknown", engine=ask.engine, known=", ".join(ENGINES))
     _check(ask)
     version = _release(ask, engine) or engine.newest
-    precision = cache_precision(ask.key_precision, ask.value_precision, dtype=ask.weight_precision or ask.shape.dtype)
+    dtype = ask.weight_precision or ask.shape.dtype
+    precision = cache_precision(ask.key_precision, ask.value_precision, dtype=dtype, engine=engine.name)
     if engine.name == "llama.cpp":
         return _llamacpp(ask, engine, version, precision)
     longest = ask.settings.context or ask.shape.max_context or ask.context or 0
@@ -200,9 +201,9 @@ def _check(ask: Ask) -> None:
     for key, value in given.items():
         if value < (0 if key == "max context" else 1):
             raise SpecError("plan_number_too_small", key=key, value=value, least=1)
-    for block in ask.shape.kinds:
-        if isinstance(block.mixer, Attention | Latent) and block.mixer.heads % tensor:
-            raise SpecError("tensor_not_dividing", tensor=tensor, heads=block.mixer.heads)
+    if (heads := undealt_heads(ask.shape, tensor)) is not None:
+        raise SpecError("tensor_not_dividing", tensor=tensor, heads=heads)
+    check_experts(ask.parallel)
 
 
 def _batch(ask: Ask, longest: int, version: Version) -> Batch:

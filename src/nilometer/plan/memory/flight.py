@@ -8,8 +8,7 @@ normal, corrected for skew (Cornish and Fisher), and the greatest n is where its
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Callable, Sequence
 from statistics import NormalDist
 
 import msgspec
@@ -96,28 +95,3 @@ def _greatest(capacity: float, one: Demand, share: float) -> int:
         return 0
     root = (-spread + math.sqrt(spread * spread + 4 * one.mean * room)) / (2 * one.mean)
     return math.floor(root * root + 1e-9) if root > 0 else 0
-
-
-def pairs_of_quantiles(inputs: Mapping[float, float], outputs: Mapping[float, float], points: int = 24) -> Pairs:
-    """(input, output) pairs of two lengths known by quantiles (0.5 -> 400), independent of each other.
-
-    Straight lines between the quantiles, from one token at 0; above the highest given one it stays there, so give a
-    high one. SpecError where the quantiles fall or lie outside of 0 to 1.
-    """
-    return [(given, out) for given in _spread(inputs, points) for out in _spread(outputs, points)]
-
-
-def _spread(quantiles: Mapping[float, float], points: int) -> Sequence[float]:
-    known = sorted(quantiles.items())
-    values = [value for _, value in known]
-    if not known or known[0][0] < 0 or known[-1][0] > 1 or values != sorted(values) or values[0] < 0:
-        raise SpecError("quantiles_unusable", quantiles=", ".join(f"{q:g}: {v:g}" for q, v in known))
-    line = [(0.0, min(1.0, values[0])), *known, (1.0, values[-1])]
-    return [_on(line, (step + 0.5) / points) for step in range(points)]
-
-
-def _on(line: Sequence[tuple[float, float]], at: float) -> float:
-    for (left, low), (right, high) in pairwise(line):
-        if left <= at <= right:
-            return low + (high - low) * (at - left) / (right - left) if right > left else high
-    return line[-1][1]

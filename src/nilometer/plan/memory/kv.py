@@ -1,6 +1,6 @@
 """What a model caches: bytes per token and rank, a fixed state per sequence, and what N requests of a length need.
 
-Pure arithmetic on a `Shape`, or on three numbers. How an engine lays it out in blocks is `pool`'s part, how much
+Pure arithmetic on a `Shape`. How an engine lays it out in blocks is `pool`'s part, how much
 memory there is for it `startup`'s.
 """
 
@@ -38,6 +38,8 @@ ELEMENT_BYTES: Mapping[str, float] = {
 
 _WORDS = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16", "half": "fp16"}
 _INDEX_SCALE_ELEMENTS = 128
+_FULL = 4.0
+_FULL_STATES = frozenset({"sglang", "llama.cpp"})
 
 
 class CacheLayers(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,7 +57,9 @@ class CacheLayers(msgspec.Struct, frozen=True, kw_only=True):
     window: int | None = None
     """The tokens it keeps; None = all."""
     state: int = 0
-    """Elements a sequence keeps, however long it is, in full precision."""
+    """Elements a sequence keeps, however long it is."""
+    state_bytes: float | None = None
+    """Of one of them, where the model says so; None = as the engine chooses."""
     convolution: int = 0
     """The same in the model's own precision: the last inputs of a short convolution."""
 
@@ -85,17 +89,20 @@ def element_bytes(name: str) -> float:
     return known
 
 
-def cache_precision(key: str = "auto", value: str | None = None, *, dtype: str = "bf16") -> CachePrecision:
-    """Of `--kv-cache-dtype` (or llama.cpp's -ctk, -ctv). "auto" = what the model computes in: 4 bytes or 2."""
-    plain = 4.0 if dtype.lower() in {"fp32", "f32", "float32"} else 2.0
+def cache_precision(
+    key: str = "auto", value: str | None = None, *, dtype: str = "bf16", engine: str = "vllm"
+) -> CachePrecision:
+    """Of `--kv-cache-dtype` (or llama.cpp's -ctk, -ctv). "auto" = what the model computes in: 4 bytes or 2.
+
+    So is a recurrent state of which the model says nothing, but for engines that keep any in full precision.
+    Sources: vLLM, `MambaStateDtypeCalculator` ("Setting attention block size to 544 tokens" for Qwen3-Next);
+    TensorRT-LLM, `KvCacheConfig.mamba_ssm_cache_dtype`; SGLang, `mamba2_state_dtype`; llama.cpp, `llama-memory`.
+    """
+    plain = _FULL if dtype.lower() in {"fp32", "f32", "float32"} else 2.0
     of_key = plain if key == "auto" else element_bytes(key)
     of_value = of_key if value is None else plain if value == "auto" else element_bytes(value)
-    return CachePrecision(key=of_key, value=of_value, convolution=plain)
-
-
-def raw_cache(layers: int, kv_heads: int, head_dim: int, window: int | None = None) -> Cache:
-    """The cache of a model of which only these numbers are known."""
-    return (CacheLayers(count=layers, heads=kv_heads, key_dim=head_dim, value_dim=head_dim, window=window),)
+    state = _FULL if engine in _FULL_STATES else plain
+    return CachePrecision(key=of_key, value=of_value, state=state, convolution=plain)
 
 
 @lru_cache(maxsize=512)
@@ -116,7 +123,8 @@ def _one(mixer: Attention | Latent | Recurrent | None) -> CacheLayers | None:
         return CacheLayers(count=1, shared=mixer.kv_rank + mixer.rope_dim, index_bytes=_index_bytes(mixer.index_dim))
     if isinstance(mixer, Recurrent):
         convolution = mixer.convolution_elements
-        return CacheLayers(count=1, state=mixer.state_elements - convolution, convolution=convolution)
+        rest = mixer.state_elements - convolution
+        return CacheLayers(count=1, state=rest, state_bytes=mixer.state_bytes, convolution=convolution)
     return None
 
 
@@ -138,7 +146,12 @@ def layer_bytes(layers: CacheLayers, precision: CachePrecision, tensor: int = 1)
 
 def layer_state_bytes(layers: CacheLayers, precision: CachePrecision, tensor: int = 1) -> float:
     """Bytes a sequence keeps on one rank in ONE of these layers, however long it is."""
-    return (layers.state * precision.state + layers.convolution * precision.convolution) / tensor
+    return (layers.state * state_element(layers, precision) + layers.convolution * precision.convolution) / tensor
+
+
+def state_element(layers: CacheLayers, precision: CachePrecision) -> float:
+    """Bytes of one element of such a state."""
+    return precision.state if layers.state_bytes is None else layers.state_bytes
 
 
 def bytes_per_token(cached: Cache, precision: CachePrecision, tensor: int = 1) -> float:

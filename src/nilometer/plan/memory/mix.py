@@ -8,7 +8,7 @@ import msgspec
 
 from .budget import Memory
 from .flight import Demand, Fit, Pairs, demand, fit
-from .pool import Group, blocks_of
+from .pool import Group, Kept, blocks_of
 
 
 class MixFit(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,14 +49,14 @@ def mix_fit(plan: Memory, pairs: Pairs, share: float = 0.95, limit: int | None =
 
 
 def _room(plan: Memory, requests: Pairs) -> tuple[float, Demand]:
-    """(capacity, what a request takes of it) in blocks, slots or tokens; shared cells count by the token."""
+    """(capacity, what a request takes of it) in blocks, slots, tokens or bytes; shared cells count by the token."""
     if plan.slots is not None:
         slots = plan.slots
-        return (
-            (slots.cells, in_tokens(requests))
-            if slots.unified
-            else (slots.slots, _in_slots(requests, slots.slot_context))
-        )
+        if slots.unified:
+            return slots.cells, in_tokens(requests)
+        return slots.slots, _in_slots(requests, slots.slot_context)
+    if plan.pool.kept is not None:
+        return plan.pool.bytes, _in_bytes(requests, plan.pool.kept)
     layout, blocks = plan.pool.layout, plan.pool.blocks
     if layout is None or blocks is None:
         return plan.pool.tokens, in_tokens(requests)
@@ -75,6 +75,11 @@ def in_tokens(requests: Pairs) -> Demand:
 @lru_cache(maxsize=64)
 def _in_blocks(requests: Pairs, groups: tuple[Group, ...]) -> Demand:
     return demand(requests, lambda tokens: blocks_of(groups, tokens))
+
+
+@lru_cache(maxsize=64)
+def _in_bytes(requests: Pairs, kept: Kept) -> Demand:
+    return demand(requests, kept.bytes)
 
 
 @lru_cache(maxsize=64)

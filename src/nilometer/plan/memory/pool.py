@@ -53,6 +53,20 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
         return self.page_bytes * self.places
 
 
+class Kept(msgspec.Struct, frozen=True, kw_only=True):
+    """What a request keeps in a pool without groups: whole blocks of each layer, a window and a state as they are."""
+
+    cached: Cache
+    precision: CachePrecision
+    tensor: int
+    block: int
+
+    def bytes(self, tokens: float) -> float:
+        """Of a request of so many tokens, on one rank."""
+        rounded = math.ceil(tokens / self.block) * self.block
+        return need_bytes(self.cached, self.precision, rounded, 1, self.tensor)
+
+
 class Pool(msgspec.Struct, frozen=True, kw_only=True):
     """What fits. `concurrency` is requests of the asked context, with their fraction, as engines print it."""
 
@@ -63,6 +77,8 @@ class Pool(msgspec.Struct, frozen=True, kw_only=True):
     blocks: int | None = None
     layout: Layout | None = None
     """How the blocks are cut, where there are groups of them."""
+    kept: Kept | None = None
+    """By what a request is counted, where there are none."""
 
     @property
     def requests(self) -> int:
@@ -199,6 +215,6 @@ def flat_pool(
     each = bytes_per_token(cached, precision, tensor)
     usable = max(0.0, pool_bytes)
     tokens = int(usable // (each * block)) * block if each else 0
-    rounded = math.ceil(context / block) * block
-    need = need_bytes(cached, precision, rounded, 1, tensor)
-    return Pool(bytes=pool_bytes, tokens=tokens, concurrency=usable / need if need else 0.0, block=block)
+    kept = Kept(cached=cached, precision=precision, tensor=tensor, block=block)
+    need = kept.bytes(context)
+    return Pool(bytes=pool_bytes, tokens=tokens, concurrency=usable / need if need else 0.0, block=block, kept=kept)

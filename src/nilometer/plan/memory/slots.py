@@ -33,11 +33,6 @@ class Slots(msgspec.Struct, frozen=True, kw_only=True):
     asked: int
     """-c as given, or the model's context where it is 0."""
 
-    @property
-    def guaranteed(self) -> int:
-        """What each slot surely has while all are busy."""
-        return self.slot_context if not self.unified else min(self.slot_context, self.cells // self.slots)
-
 
 def llamacpp_slots(
     context: int,

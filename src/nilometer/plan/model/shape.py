@@ -53,7 +53,9 @@ class Recurrent(msgspec.Struct, frozen=True, kw_only=True, tag="recurrent"):
     parameters: int
     state_elements: int
     convolution_elements: int = 0
-    """Of these, what is kept in the model's own precision: the inputs of a short convolution; the rest is fp32."""
+    """Of these, what is kept in the model's own precision: the inputs of a short convolution."""
+    state_bytes: float | None = None
+    """Of an element of the rest, where the model says so (`mamba_ssm_dtype`); None = as the engine chooses."""
 
 
 Mixer = Attention | Latent | Recurrent

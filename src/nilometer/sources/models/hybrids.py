@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import msgspec
 
+from nilometer.plan.memory.kv import element_bytes
 from nilometer.plan.model.recurrent import gated_delta_net, mamba1, mamba2, short_convolution
 from nilometer.plan.model.shape import Attention, Block, Dense, Experts, Recurrent, Shape
 
 from .assemble import assemble, check_experts, draft_layers, plain_attention
 from .families import qwen_experts
 from .fields import Fields
+
+_FULL = 4.0
+"""Of a state of Nemotron-H whose config says nothing (vLLM, `NemotronHForCausalLMConfig`)."""
 
 
 def qwen(fields: Fields, name: str) -> Shape:
@@ -33,6 +37,7 @@ def qwen(fields: Fields, name: str) -> Shape:
         value_dim=fields.whole("linear_value_head_dim"),
         kernel=fields.whole("linear_conv_kernel_dim"),
     )
+    state = msgspec.structs.replace(state, state_bytes=_state_bytes(fields, "mamba_ssm_dtype"))
     blocks = [
         Block(mixer=state if kind == "linear_attention" else attend, feed_forward=_qwen_feed_forward(fields, i))
         for i, kind in enumerate(kinds)
@@ -40,6 +45,12 @@ def qwen(fields: Fields, name: str) -> Shape:
     drafts = fields.whole("mtp_num_hidden_layers", "num_nextn_predict_layers", default=0, least=0)
     last = msgspec.structs.replace(blocks[-1], mixer=attend)
     return assemble(fields, blocks, name=name, extras=draft_layers(fields, drafts, last, tables=0))
+
+
+def _state_bytes(fields: Fields, field: str) -> float | None:
+    """Of an element of the state as the config has it; None = nothing is said."""
+    said = fields.word(field)
+    return None if said is None else element_bytes(said)
 
 
 def _qwen_feed_forward(fields: Fields, layer: int) -> Dense | Experts:
@@ -62,7 +73,9 @@ def nemotron(fields: Fields, name: str) -> Shape:
 
 def _nemotron_block(fields: Fields, letter: str) -> Block:
     if letter == "M":
-        return Block(mixer=_mamba2(fields), feed_forward=None, norms=1)
+        said = _state_bytes(fields, "mamba_ssm_cache_dtype")
+        state = msgspec.structs.replace(_mamba2(fields), state_bytes=_FULL if said is None else said)
+        return Block(mixer=state, feed_forward=None, norms=1)
     if letter == "*":
         return Block(mixer=plain_attention(fields), feed_forward=None, norms=1)
     if letter == "-":

@@ -17,6 +17,8 @@ from nilometer.plan.devices import device
 from nilometer.plan.interval import Interval
 from nilometer.plan.latency.roofline import Latency
 from nilometer.plan.model.parallel import Parallel
+from nilometer.plan.model.precision import precision_of
+from nilometer.sources.models.known import look_up, shape_of_row
 
 TPOT = Objective(metric="tpot_ms", stat="mean", at_most=True, limit=13)
 
@@ -149,6 +151,30 @@ def test_a_device_that_holds_it_on_no_number_stands_last_and_says_by_how_much() 
     assert [(row.name, row.fits, row.devices) for row in rows] == [("H100-SXM-80G", True, 4), ("L4", False, 4)]
     assert rows[1].short_bytes > 0
     assert rows[1].cost is None
+
+
+def test_copies_that_share_their_experts_are_started_together() -> None:
+    """DeepSeek-V3 on 8 x H200, the attention on each, the experts over all: less than eight of them is none of it."""
+    shape = shape_of_row(look_up("deepseek-v3").row)
+    wide = Parallel(data=8, expert=8)
+    asked = replace(CHAT, shape=shape, precision=precision_of("fp8_block"), device=device("h200"), parallel=wide)
+    made = replicas(answer(asked), users=10_000)
+    assert made is not None
+    assert made.devices_each == 8
+    found = greatest_load(answer(asked), ())
+    assert found is not None
+    assert made.mid == ceil(10_000 / (found.mid or 0))
+    with pytest.raises(SpecError, match="expert_not_dividing"):
+        answer(replace(asked, parallel=Parallel(expert=8)))
+
+
+def test_devices_are_counted_for_all_copies() -> None:
+    """8 billion in 16 bits do not go on one T4: two copies of four are all that eight devices make."""
+    two = replace(CHAT, parallel=Parallel(data=2), concurrency=2, context=2048)
+    rows = compare_devices(two, ["t4"], most_devices=8)
+    assert [(row.fits, row.devices) for row in rows] == [(True, 4)]
+    none = compare_devices(replace(two, concurrency=32, context=8192), ["t4"], most_devices=4)
+    assert [(row.fits, row.devices) for row in none] == [(False, 4)]
 
 
 def test_an_unknown_device_is_refused_by_name() -> None:

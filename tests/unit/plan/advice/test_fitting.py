@@ -108,6 +108,30 @@ def test_llamacpp_is_told_by_its_own_flags() -> None:
     assert found["fit_kv"].flags == ("-ctk q8_0", "-ctv q8_0", "-fa on")
 
 
+def test_too_few_slots_are_more_slots() -> None:
+    """8 requests of 4,096 tokens in 8 slots: -c 32,768, which 4.6 GiB of weights leave room for."""
+    local = replace(
+        CHAT,
+        engine="llama.cpp",
+        version=None,
+        device=device("4090"),
+        precision=precision_of("q4_k_m"),
+        context=4096,
+        concurrency=8,
+        settings=Settings(context=16_384, slots=4),
+    )
+    first = _ways(local).ways[0]
+    assert (first.slug, first.params) == ("fit_slots", {"slots": 8, "context": 4096})
+    assert first.flags == ("-c 32768", "-np 8")
+
+
+def test_each_copy_is_told_of_its_own_requests() -> None:
+    """54 on each of two copies are 108; a vLLM of --data-parallel-size 2 has --max-num-seqs for each of its ranks."""
+    found = {way.slug: way for way in _ways(replace(CHAT, concurrency=200, parallel=Parallel(data=2))).ways}
+    assert found["fit_requests"].params == {"concurrency": 108}
+    assert found["fit_requests"].flags == ("--max-model-len 8192", "--max-num-seqs 54")
+
+
 def test_a_llamacpp_that_has_no_room_for_its_cache_is_an_answer_without_a_forecast() -> None:
     local = replace(BIG, engine="llama.cpp", version=None, device=device("4090"), settings=Settings(context=8192))
     plan = answer(replace(local, precision=precision_of("q8_0")))

@@ -103,6 +103,9 @@ def test_without_a_bound_it_is_what_the_device_holds() -> None:
     found = greatest_load(made, [RATE])
     assert found is not None
     assert found.low == found.mid == found.high == made.slots
+    slow = greatest_load(made, [replace(TPOT, limit=1e6)])
+    assert slow is not None
+    assert slow.low == slow.mid == slow.high == made.slots, "TPOT alone does not feel that requests queue"
     twice = greatest_load(answer(replace(CHAT, parallel=Parallel(data=2))), [])
     assert twice is not None
     assert twice.mid == 2 * (made.slots or 0)

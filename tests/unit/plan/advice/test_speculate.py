@@ -9,13 +9,10 @@ from tests.unit.plan.shapes import DEEPSEEK_V2_LITE, LLAMA_8B
 
 from nilometer.plan.advice.drafters import NGRAM, Drafter, draft_model, head
 from nilometer.plan.advice.speculate import (
+    Round,
     acceptance_for,
     acceptance_of_share,
-    best_free,
     check_step,
-    cost_at_break_even,
-    free_break_even,
-    free_speedup,
     guide_says,
     one_round,
     speculation,
@@ -32,6 +29,11 @@ from nilometer.plan.model.precision import precision_of
 
 SETUP = Setup(shape=LLAMA_8B, device=device("h100"), precision=precision_of("bf16"))
 ACCEPTANCE = st.floats(0, 1)
+
+
+def _free(drafted: int, cost: float) -> Round:
+    """Checked in a plain step of a second."""
+    return Round(drafted=drafted, batch=1, step_s=1, draft_s=drafted * cost, check_s=1)
 
 
 def test_tokens_of_a_round_with_the_one_that_always_comes() -> None:
@@ -52,20 +54,21 @@ def test_tokens_of_a_round_with_the_one_that_always_comes() -> None:
 def test_the_table_of_the_best_k_and_of_the_break_even(
     cost: float, gains: tuple[float, ...], break_even: float
 ) -> None:
-    assert [best_free(a, cost)[1] for a in (0.4, 0.6, 0.8)] == pytest.approx(gains, abs=0.005)
-    assert free_break_even(4, cost) == pytest.approx(break_even, abs=0.005)
+    best = [max(_free(k, cost).speedup(a) for k in range(1, 17)) for a in (0.4, 0.6, 0.8)]
+    assert best == pytest.approx(gains, abs=0.005)
+    assert _free(4, cost).break_even == pytest.approx(break_even, abs=0.005)
 
 
 def test_where_the_guides_rule_holds() -> None:
     """40 % just pays for 4 drafts that cost 16 % of a step each, 60 % for 33 %: about a fifth lies between."""
-    assert cost_at_break_even(0.4) == pytest.approx((1 + 0.4 + 0.16 + 0.064 + 0.0256 - 1) / 4)
-    assert cost_at_break_even(0.4) < 0.2 < cost_at_break_even(0.6)
-    assert free_speedup(0.39, 4, 0.1) > 1.1, "the rule says off"
+    assert _free(4, 0.1624).speedup(0.4) == pytest.approx(1, abs=1e-4)
+    assert _free(4, 0.3264).speedup(0.6) == pytest.approx(1, abs=1e-4)
+    assert _free(4, 0.1).speedup(0.39) > 1.1, "the rule says off"
     assert [guide_says(a) for a in (0.39, 0.5, 0.6)] == ["off", "between", "good"]
 
 
 def test_a_draft_as_slow_as_the_model_never_pays() -> None:
-    assert free_break_even(4, 1.01) is None
+    assert _free(4, 1.01).break_even is None
     assert acceptance_for(5.1, 4) is None
 
 
@@ -151,7 +154,7 @@ def test_more_acceptance_never_slows_and_a_batch_never_beats_free_checking(
     made = one_round(SETUP, NGRAM, drafted, batch, 512)
     low, high = sorted((one, other))
     assert made.speedup(low) <= made.speedup(high)
-    assert made.speedup(high) <= free_speedup(high, drafted, made.cost) * (1 + 1e-9)
+    assert made.speedup(high) <= _free(drafted, made.cost).speedup(high) * (1 + 1e-9)
 
 
 def test_the_users_acceptance_takes_the_place_of_the_range() -> None:
@@ -179,6 +182,19 @@ def test_only_the_step_itself_runs_faster(tuning: Tuning) -> None:
     assert made.tpot_s.mid == pytest.approx(row.tpot_s.mid - step / 2)
     cycle = row.ttft_s.mid + 255 * made.tpot_s.mid
     assert made.output_tokens_per_s.mid == pytest.approx(16 * 256 / cycle)
+
+
+def test_a_queue_for_slots_moves_as_much_faster_as_the_slots_come_free() -> None:
+    """16 on 4 slots: a slot's cycle without half its steps; TTFT is three of them and its own; N = X R holds."""
+    lengths, setup = Lengths(1024, 256), replace(SETUP, slots=4)
+    row, four = latency(setup, lengths, 16), latency(setup, lengths, 4)
+    step = row.parts.step.seconds
+    made = sped_up(row, replace(speculation(setup, NGRAM, 4, 1152), gain=Interval(2.0, 2.0, 2.0)), lengths)
+    cycle = four.ttft_s.mid + 255 * (row.tpot_s.mid - step / 2)
+    assert made.ttft_s.mid == pytest.approx(four.ttft_s.mid + 3 * cycle)
+    assert made.output_tokens_per_s.mid == pytest.approx(4 * 256 / cycle)
+    whole = made.ttft_s.mid + 255 * made.tpot_s.mid
+    assert made.output_tokens_per_s.mid * whole / 256 == pytest.approx(16)
 
 
 def test_a_wider_range_of_acceptance_makes_a_wider_forecast() -> None:

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from tests.unit.plan.questions import CHAT, LLAMA_70B
 from tests.unit.plan.shapes import DEEPSEEK_V2_LITE, QWEN35_35B, SMOL, dense
 
-from nilometer.plan.advice.splits import attention_heads, kv_heads, machine_devices, machines, sizes, split, splits
+from nilometer.plan.advice.splits import kv_heads, machine_devices, machines, sizes, split, splits
 from nilometer.plan.devices import device
 from nilometer.plan.model.parallel import Parallel
 
@@ -49,8 +49,7 @@ def test_more_stages_than_layers_are_none() -> None:
 
 
 def test_heads_of_all_layers_count() -> None:
-    assert attention_heads(QWEN35_35B) == 16
-    assert (attention_heads(DEEPSEEK_V2_LITE), kv_heads(DEEPSEEK_V2_LITE)) == (16, None)
+    assert kv_heads(DEEPSEEK_V2_LITE) is None
     assert kv_heads(QWEN35_35B) == 2
 
 

@@ -40,10 +40,45 @@ def test_every_request_sits_through_the_others_prefills_once() -> None:
     others = (n - 1) * prefill.riding_s
     busy = n * prefill.riding_s / (n * prefill.riding_s + 256 * step.seconds)
     share = GPU.together + GPU.together_busy * busy
-    assert made.tpot_s.mid == pytest.approx(step.seconds + (1 - share) * others / 256)
+    assert made.tpot_s.mid == pytest.approx(step.seconds + (1 - share) * others / 255)
     assert made.ttft_s.mid == pytest.approx(
         GPU.request_s + prefill.seconds + share * others + step.seconds / 2, rel=1e-9
     )
+
+
+@pytest.mark.parametrize("output", [1, 2, 8, 256])
+@pytest.mark.parametrize("split", [Parallel(), Parallel(tensor=4), Parallel(pipeline=4)])
+def test_prompts_are_never_computed_faster_than_the_devices_can(output: int, split: Parallel) -> None:
+    """16.06 GFLOP a token of the 8 billion weights but the embedding, 0.48 of 989 TFLOP/s on each device, by hand.
+
+    However short the answers: requests a second x their prompt's operations stay below what all devices compute.
+    """
+    made = latency(replace(SETUP, parallel=split), Lengths(1024, output), 2000)
+    body = 32 * (2 * 4096 * 4096 + 2 * 4096 * 1024 + 3 * 4096 * 14336)
+    most = split.devices * 0.48 * device("h100").flops["fp16"] / (2 * 1024 * body)
+    requests = made.output_tokens_per_s.mid / output
+    assert requests < most
+    if split.tensor == 1:
+        assert requests > 0.5 * most or output > 8
+
+
+def test_a_request_of_one_token_waits_for_all_prompts_before_it() -> None:
+    """There is no second token whose wait could hold them."""
+    made = latency(SETUP, Lengths(1024, 1), 8)
+    step, prefill = decode_step(SETUP, 8, 1024.5), prefill_step(SETUP, 1024)
+    assert made.ttft_s.mid == pytest.approx(
+        GPU.request_s + prefill.seconds + 7 * prefill.riding_s + step.seconds / 2, rel=1e-3
+    )
+    assert made.output_tokens_per_s.mid == pytest.approx(8 / made.ttft_s.mid)
+    assert made.tpot_s.mid == pytest.approx(step.seconds, rel=1e-3)
+
+
+def test_a_stage_is_held_up_by_its_part_of_a_prompt_alone() -> None:
+    """Four stages compute four prompts at once: 31 others cost 31 / 4 prefills, and a step is that of 8 sequences."""
+    setup = replace(SETUP, parallel=Parallel(pipeline=4))
+    made, n = parts_of(setup, LENGTHS, 32), 32
+    assert made.others_s == pytest.approx((n - 1) / 4 * prefill_step(setup, 1024).riding_s)
+    assert made.step.seconds == pytest.approx(decode_step(setup, 32, 1024 + 128).seconds)
 
 
 def test_tokens_per_second_are_requests_over_their_cycle() -> None:

@@ -12,6 +12,7 @@ from nilometer.plan.memory.kv import cache_precision
 from nilometer.plan.model.parallel import Parallel
 from nilometer.plan.model.precision import precision_of
 from nilometer.plan.model.shape import Attention, Block, Experts, Shape
+from nilometer.sources.models.known import look_up, shape_of_row
 
 BODY = 32 * (2 * 4096 * 4096 + 2 * 4096 * 1024 + 3 * 4096 * 14336)
 HEAD = 128_256 * 4096
@@ -93,3 +94,21 @@ def test_a_window_bounds_what_is_attended() -> None:
     setup = replace(SETUP, shape=replace(EXPERTS, kinds=(block,)), cached=cache_precision("fp8"))
     assert decode_work(setup, 1, 1000).attention_operations == 2 * 4 * 2 * 4 * 10
     assert decode_work(setup, 1, 1000).cache_bytes == 2 * 2 * 4 * 10
+
+
+@pytest.mark.parametrize("prior", [0, 4, 10, 500])
+@pytest.mark.parametrize("tokens", [1, 6, 10, 40, 1000])
+def test_a_prompt_looks_back_through_a_window(prior: int, tokens: int) -> None:
+    """Counted token by token: the i-th sees what stands before it, at most the window (half a token for itself)."""
+    block = Block(mixer=Attention(heads=2, kv_heads=1, head_dim=4, window=10), feed_forward=None)
+    setup = replace(SETUP, shape=replace(EXPERTS, kinds=(block,)))
+    seen = sum(min(prior + i + 0.5, 10) for i in range(tokens))
+    assert prefill_work(setup, tokens, prior).attention_operations == pytest.approx(2 * 4 * 2 * 4 * seen)
+
+
+def test_a_layer_of_one_part_is_reduced_once() -> None:
+    """Nemotron-H: 23 mamba, 23 of experts and 6 of attention, each a layer of its own: 52 all-reduces, not 104."""
+    shape = shape_of_row(look_up("nemotron-3-nano-30b-a3b").row)
+    work = decode_work(replace(SETUP, shape=shape, parallel=Parallel(tensor=2)), 4, 100)
+    assert work.reduces == 52
+    assert work.sent_bytes == 52 * 2 * (1 / 2) * 4 * 2688 * 2

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nilometer.core.errors import SpecError
-from nilometer.plan.memory.flight import Demand, demand, fit, pairs_of_quantiles
+from nilometer.plan.memory.flight import Demand, demand, fit
 
 Pair = tuple[float, float]
 
@@ -107,27 +107,6 @@ def test_nothing_to_hold_and_no_room() -> None:
     one = demand([(100, 200)], as_is)
     assert fit(0, one).by_quantile == 0
     assert fit(299, one).by_worst_case == 0
-
-
-def test_quantiles_become_independent_pairs() -> None:
-    pairs = pairs_of_quantiles({0.5: 400, 1.0: 800}, {0.5: 100, 1.0: 100}, 10)
-    assert len(pairs) == 100
-    inputs = sorted({given for given, _ in pairs})
-    assert inputs[4] < 400 < inputs[5]
-    assert inputs[-1] == pytest.approx(400 + 400 * (0.95 - 0.5) / 0.5)
-    assert max(out for _, out in pairs) == 100
-
-
-@pytest.mark.parametrize(
-    ("inputs", "outputs"),
-    [({}, {0.5: 1}), ({0.5: 10, 0.9: 5}, {0.5: 1}), ({1.5: 10}, {0.5: 1}), ({0.5: -1}, {0.5: 1})],
-)
-def test_quantiles_that_fall_or_lie_outside_are_refused(
-    inputs: dict[float, float], outputs: dict[float, float]
-) -> None:
-    with pytest.raises(SpecError) as refused:
-        pairs_of_quantiles(inputs, outputs)
-    assert refused.value.slug == "quantiles_unusable"
 
 
 @pytest.mark.parametrize("pairs", [[], [(-1.0, 2.0)]])

@@ -3,11 +3,11 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.plan.shapes import DEEPSEEK_V2_LITE, GEMMA3_12B, LLAMA_8B, QWEN3_235B_ATTENTION, QWEN35_35B
+from tests.unit.plan.shapes import DEEPSEEK_V2_LITE, GEMMA3_12B, LLAMA_8B, QWEN3_235B_ATTENTION, QWEN35_35B, raw_cache
 
 from nilometer.core.errors import SpecError
 from nilometer.plan.memory import kv
-from nilometer.plan.memory.kv import CacheLayers, cache, cache_precision, raw_cache
+from nilometer.plan.memory.kv import CacheLayers, cache, cache_precision
 from nilometer.plan.model.parallel import stage_bounds
 from nilometer.plan.model.shape import Block, Latent, Shape
 
@@ -77,6 +77,16 @@ def test_a_recurrent_state_is_of_one_size() -> None:
     assert kv.state_bytes(parts, FP8, 2) == state / 2
     assert kv.bytes_per_token(parts, FP8) == 10 * 2 * 2 * 256
     assert kv.need_bytes(parts, FP8, 100, 2) == 2 * (state + 100 * 10_240)
+
+
+@pytest.mark.parametrize(
+    ("engine", "each"), [("vllm", 2.0), ("tensorrt-llm", 2.0), ("sglang", 4.0), ("llama.cpp", 4.0)]
+)
+def test_a_state_of_which_the_model_says_nothing_is_as_the_engine_keeps_it(engine: str, each: float) -> None:
+    silent = kv.CacheLayers(count=1, state=1000)
+    assert kv.layer_state_bytes(silent, kv.cache_precision("fp8", engine=engine)) == 1000 * each
+    said = kv.CacheLayers(count=1, state=1000, state_bytes=4.0)
+    assert kv.layer_state_bytes(said, kv.cache_precision("fp8", engine=engine)) == 4000
 
 
 def test_the_stages_of_a_pipeline_cache_what_the_whole_does() -> None:

@@ -55,6 +55,15 @@ def test_a_plain_pool_is_counted_in_tokens() -> None:
     assert mix_fit(plan, [(100, 400)], 0.5, limit=64).requests == 64
 
 
+def test_a_plain_pool_counts_a_window_as_it_is_kept() -> None:
+    """Gemma-3-12B: 40 of 48 layers keep 1,024 tokens at most, 8 KiB a token and layer: 24 GiB by hand."""
+    settings = Settings(context=16_384, kv_bytes=24 * GIB)
+    plan = memory(change(H100, engine="sglang", shape=GEMMA3_12B, settings=settings, context=8192))
+    each = 8192 * (40 * 1024 + 8 * 8192)
+    assert plan.concurrency.mid == pytest.approx(24 * GIB / each)
+    assert mix_fit(plan, [(8191, 1)]).paged.by_worst_case == int(24 * GIB / each) == 29
+
+
 def test_split_slots_hold_one_each_and_shared_ones_by_the_token() -> None:
     ask = Ask(
         shape=SMOL,

@@ -3,10 +3,10 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.plan.shapes import DEEPSEEK_V2_LITE, GEMMA3_12B, LLAMA_8B, QWEN35_35B
+from tests.unit.plan.shapes import DEEPSEEK_V2_LITE, GEMMA3_12B, LLAMA_8B, QWEN35_35B, raw_cache
 
 from nilometer.plan.memory import pool
-from nilometer.plan.memory.kv import CacheLayers, cache, cache_precision, need_bytes, raw_cache
+from nilometer.plan.memory.kv import CacheLayers, cache, cache_precision, need_bytes
 from nilometer.plan.memory.pool import Group, blocks_needed, vllm_layout, vllm_pool
 
 GIB = 2**30

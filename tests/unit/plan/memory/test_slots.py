@@ -3,10 +3,10 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.plan.shapes import GEMMA3_12B, QWEN35_35B, SMOL
+from tests.unit.plan.shapes import GEMMA3_12B, QWEN35_35B, SMOL, raw_cache
 
 from nilometer.core.errors import SpecError
-from nilometer.plan.memory.kv import cache, cache_precision, raw_cache
+from nilometer.plan.memory.kv import cache, cache_precision
 from nilometer.plan.memory.slots import MOST_SLOTS, Slots, llamacpp_cache_bytes, llamacpp_slots
 
 F16 = cache_precision("f16")
@@ -30,12 +30,6 @@ def test_the_context_is_split_over_slots_or_shared(
     """llama.cpp#23652: `-c 1024` makes four slots of 1,024 that share 1,024; with -np 4 each has 256."""
     found = llamacpp_slots(context, slots, unified=unified, version=version)
     assert (found.slots, found.unified, found.cells, found.slot_context) == expected
-
-
-def test_what_all_slots_surely_have() -> None:
-    assert llamacpp_slots(1024, 4).guaranteed == 256
-    assert llamacpp_slots(1024).guaranteed == 256
-    assert llamacpp_slots(1024).slot_context == 1024
 
 
 def test_the_training_context_bounds_a_slot_and_stands_for_zero() -> None:
@@ -84,7 +78,8 @@ def test_slots_together_never_have_less_than_asked_and_little_more(context: int,
     found: Slots = llamacpp_slots(context, slots, unified=unified)
     assert context <= found.cells < context + 256 * (slots + 1)
     assert found.cells % 256 == 0
-    assert found.guaranteed * slots <= found.cells
+    assert found.slot_context <= found.cells
+    assert found.unified or found.slot_context * slots == found.cells
 
 
 def test_more_slots_than_the_engine_takes_are_refused() -> None:

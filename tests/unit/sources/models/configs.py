@@ -181,6 +181,7 @@ CONFIGS: dict[str, tuple[str, Config]] = {
                 "intermediate_size": 17408,
                 "layer_types": (["linear_attention"] * 3 + ["full_attention"]) * 16,
                 "linear_conv_kernel_dim": 4,
+                "mamba_ssm_dtype": "float32",
                 "linear_key_head_dim": 128,
                 "linear_num_key_heads": 16,
                 "linear_num_value_heads": 48,

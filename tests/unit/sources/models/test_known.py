@@ -10,6 +10,7 @@ import pytest
 
 from nilometer.core.errors import DataError
 from nilometer.plan.memory.kv import bytes_per_token, cache, cache_precision
+from nilometer.plan.memory.pool import vllm_layout
 from nilometer.plan.model.parameters import active_parameters, parameters
 from nilometer.plan.model.precision import PRECISIONS
 from nilometer.sources.models.known import Known, look_up, shape_of_row, table
@@ -209,3 +210,25 @@ def test_a_known_model_is_read_without_numpy() -> None:
     code += "print(sorted({'numpy', 'gguf', 'rich'} & set(sys.modules)))"
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert told.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("name", "tensor", "cached", "block"),
+    [
+        ("qwen3-next", 1, "auto", 544),
+        ("qwen3-next", 4, "auto", 272),
+        ("qwen3.5-9b", 1, "auto", 528),
+        ("qwen3.5-27b", 1, "auto", 784),
+        ("qwen3.5-27b", 1, "fp8", 1568),
+        ("qwen3.5-35b-a3b", 1, "auto", 1056),
+    ],
+)
+def test_states_raise_the_block_as_vllm_logs_it(name: str, tensor: int, cached: str, block: int) -> None:
+    """vLLM: "Setting attention block size to N tokens to ensure that attention page size is >= mamba page size".
+
+    Qwen3-Next by hand: 32 x 128 x 128 elements of state and 3 x 8,192 of convolution, 2 bytes each: 1,097,728;
+    a token of 2 x 2 x 256 x 2 bytes goes into it 536 times: 544 is the next 16th (padded by 1.49 %, as logged).
+    Qwen3.5 says `mamba_ssm_dtype: float32`.
+    """
+    layers = cache(shape_of_row(look_up(name).row))
+    assert vllm_layout(layers, cache_precision(cached), tensor).block == block
