@@ -23,7 +23,7 @@ from nilometer.core.spec import (
     to_tree,
 )
 
-TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
+TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=30)
 SECONDS = st.floats(0, 1e9)
 LIMIT = st.one_of(SECONDS, st.just("none"))
 PLAIN = st.recursive(

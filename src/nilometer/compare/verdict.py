@@ -134,6 +134,10 @@ def judge_values(a: Sides, b: Sides, rule: Rule) -> tuple[Outcome, list[MetricVe
     return verdict, metrics, _more(verdict, metrics)
 
 
+_MOST_LOG = 700.0
+"""A bound beyond it is no number any more: few runs that have nothing in common."""
+
+
 class _Compared(NamedTuple):
     """A figure and, unless a reason forbids it, its estimate: turned so that worse is up, whichever way is better."""
 
@@ -146,7 +150,7 @@ class _Compared(NamedTuple):
     """There are runs, and none of either side has it."""
 
     def ratio(self, log_ratio: float) -> float:
-        return math.exp(_up(self.row) * log_ratio)
+        return math.exp(min(_MOST_LOG, _up(self.row) * log_ratio))
 
     def ratios(self, bounds: tuple[float, float] | None) -> tuple[float, float] | None:
         if bounds is None:
