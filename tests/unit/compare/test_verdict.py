@@ -252,7 +252,7 @@ def test_at_the_margin_a_regression_is_claimed_as_often_as_was_allowed(rule: Rul
 
 def test_runs_without_anything_in_common_have_bounds_that_are_numbers() -> None:
     """Of values 220 powers of ten apart the interval would end beyond what a number can be."""
-    rule = Rule(family=parse("tpot_p50"))
+    rule = Rule(family=parse("tpot_p50")[:1])
     _, (tpot,), _ = judge_values({"tpot_p50": [1.0, 1.0, 5e215, 2e220]}, {"tpot_p50": [10.0] * 4}, rule)
     assert tpot.ci is not None
     assert all(math.isfinite(bound) for bound in tpot.ci)
