@@ -75,8 +75,8 @@ class Slices(NamedTuple):
     place: Ints
     """Which slice, from the start of the window."""
     gap_ms: Floats
-    arrivals: Ints
-    """Requests sent in that slice."""
+    first_tokens: Ints
+    """First tokens that came in that slice: prompts were worked on until then."""
 
     @property
     def at_s(self) -> Floats:
@@ -203,10 +203,10 @@ class Streams:
         n = int(place.max(initial=-1)) + 1
         length = np.bincount(place, weights=gaps.length_ns, minlength=n)
         tokens = np.bincount(place, weights=gaps.tokens, minlength=n)
-        sent = self.table.sent_ns[self.span.holds(self.table.sent_ns)]
-        arrivals = np.bincount((sent - start) // SLICE_NS, minlength=n)[:n]
+        first = self.table.first_token_ns[self.spoke & self.span.holds(self.table.first_token_ns)]
+        firsts = np.bincount((first - start) // SLICE_NS, minlength=n)[:n]
         seen = np.flatnonzero(tokens > 0)
-        return Slices(seen, length[seen] / tokens[seen] / NS_PER_MS, arrivals[seen])
+        return Slices(seen, length[seen] / tokens[seen] / NS_PER_MS, firsts[seen])
 
     @cached_property
     def spreads(self) -> Spreads:

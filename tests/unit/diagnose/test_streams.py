@@ -49,7 +49,7 @@ def test_slices_hold_the_mean_gap_of_what_ends_in_them() -> None:
     assert seen.place.tolist() == [0, 1, 2, 3, 4]
     assert seen.gap_ms[:2].tolist() == [25.0, 25.0]
     assert seen.gap_ms[3] == pytest.approx(50.0)
-    assert seen.arrivals.tolist() == [1, 0, 0, 0, 0]
+    assert seen.first_tokens.tolist() == [1, 0, 0, 0, 0]
     assert seen.at_s[0] == 0.125
 
 

@@ -18,16 +18,30 @@ def join_share(streams: Streams) -> Figure | None:
     """Share of the first tokens in the window at which another stream that began earlier is still emitting.
 
     Earlier: by more than STARTED_GAPS median token gaps; still emitting: its last token is yet to come. n first tokens.
-    Static batching has 0. None without gaps.
+    Static batching has 0, unless the prompts of a batch take longer than that: see `refill_share`. None without gaps.
     """
     if streams.token_gap_ns is None:
         return None
-    first, last = streams.table.first_token_ns[streams.spoke], streams.last_token_ns[streams.spoke]
-    order = np.argsort(first, kind="stable")
-    first, latest = first[order], np.maximum.accumulate(last[order])
+    first, latest = _starts(streams)
     moments = first[streams.span.holds(first)]
     earlier = np.searchsorted(first, moments - STARTED_GAPS * streams.token_gap_ns)
     return share((earlier > 0) & (latest[np.maximum(earlier - 1, 0)] > moments))
+
+
+def refill_share(streams: Streams) -> Figure | None:
+    """Share of the first tokens in the window that come while a stream goes on that has seen another one end.
+
+    A static batch takes nobody in once its first stream has ended, so it has 0 however long its prompts take. n first
+    tokens; None without any.
+    """
+    first, latest = _starts(streams)
+    ended = np.sort(streams.last_token_ns[streams.spoke])
+    moments = first[streams.span.holds(first)]
+    oldest = np.searchsorted(latest, moments, side="right")
+    begun = first[np.minimum(oldest, max(len(first) - 1, 0))] if len(first) else moments
+    alive = (oldest < len(first)) & (begun < moments)
+    since = np.searchsorted(ended, moments, side="left") - np.searchsorted(ended, begun, side="right")
+    return share(alive & (since > 0))
 
 
 def first_token_spacing_ms(streams: Streams) -> Figure | None:
@@ -54,6 +68,16 @@ def _spacing(streams: Streams, percent: float) -> Figure | None:
     gaps = np.sort(at_ns[1:] - at_ns[:-1])
     value = percentile(gaps, percent)
     return None if value is None else Figure(value / NS_PER_MS, len(gaps))
+
+
+def _starts(streams: Streams) -> tuple[Ints, Ints]:
+    """First tokens in their order, and by when the last of the streams begun until then will have ended.
+
+    The first stream whose end exceeds a moment is the oldest one that goes on then.
+    """
+    first, last = streams.table.first_token_ns[streams.spoke], streams.last_token_ns[streams.spoke]
+    order = np.argsort(first, kind="stable")
+    return first[order], np.maximum.accumulate(last[order])
 
 
 def _first_tokens(streams: Streams) -> Ints:

@@ -131,10 +131,10 @@ def slow_spell_s(streams: Streams) -> Figure | None:
     return Figure(sum(spells) / len(spells) * SLICE_NS / NS_PER_S, len(spells)) if spells else None
 
 
-def slow_arrivals_r(streams: Streams) -> Figure | None:
-    """Correlation of slow slices with the requests sent in them: what is tied to them is the load's own doing."""
+def slow_prefill_r(streams: Streams) -> Figure | None:
+    """Correlation of slow slices with the first tokens in them: what is tied to prompts is the load's own doing."""
     split = slow_split(streams)
-    return None if split is None else correlation(split.slow, streams.slices.arrivals)
+    return None if split is None else correlation(split.slow, streams.slices.first_tokens)
 
 
 def step_split(streams: Streams) -> Split | None:

@@ -28,6 +28,19 @@ def test_static_batches_join_nobody() -> None:
     assert joining.join_share(seen) == Figure(0.0, 20)
 
 
+def test_a_static_batch_whose_prompts_take_long_takes_nobody_in() -> None:
+    """Four streams begin 0.4 s apart, which is four gaps; none begins once one of them has ended."""
+    batches = [even(4 * k, 4 * k + 0.1 + 0.4 * i, 20 - i) for k in range(3) for i in range(4)]
+    assert joining.join_share(streams(batches, 20)) == Figure(0.75, 12)
+    assert joining.refill_share(streams(batches, 20)) == Figure(0.0, 12)
+
+
+def test_a_place_that_is_taken_at_once() -> None:
+    """Two places, 1 s a stream, half a second apart: all but the first two come when one has ended and one goes on."""
+    seen = streams([even(0, 0.1 + i / 2, 10, 0.1) for i in range(10)], 10)
+    assert joining.refill_share(seen) == Figure(0.8, 10)
+
+
 def test_streams_that_begin_together_do_not_join() -> None:
     """0.1 s between tokens: the second begins 0.25 s after the first, the third 0.35 s."""
     for apart, share in ((0.25, 0.0), (0.35, 0.5)):
@@ -61,7 +74,14 @@ def test_first_tokens_outside_the_window_do_not_count() -> None:
 
 def test_nothing_streamed_is_not_measured() -> None:
     seen = streams([])
+    assert joining.refill_share(seen) is None
     assert joining.join_share(seen) is joining.spacing_evenness(seen) is joining.first_token_spacing_ms(seen) is None
+
+
+def _takes_a_place(record: Record, records: list[Record]) -> bool:
+    spans = [(other.first_token_ns or 0, other.last_token_ns or 0) for other in records]
+    now = record.first_token_ns or 0
+    return any(begun < now < last and any(begun < end < now for _, end in spans) for begun, last in spans)
 
 
 some = st.lists(
@@ -87,4 +107,6 @@ def test_join_share_as_counted_one_by_one(records: list[Record]) -> None:
             for other in records
         )
     assert joining.join_share(seen) == about(joined / len(records), len(records))
+    refilled = sum(_takes_a_place(record, records) for record in records)
+    assert joining.refill_share(seen) == about(refilled / len(records), len(records))
     assert at(0) == seen.span.start_ns

@@ -106,13 +106,14 @@ def test_noise_alone_has_no_second_mode() -> None:
     assert separation.value < 0.75
 
 
-def test_slow_spells_that_come_with_arrivals_are_the_loads_own() -> None:
-    """Each arrival slows the others down for the quarter of a second in which it comes."""
+def test_slow_spells_that_come_with_prompts_are_the_loads_own() -> None:
+    """Each prompt slows the others down for the quarter of a second in which it is worked on."""
     gaps = ([0.025] * 30 + [0.0625] * 4) * 10
     own = stream(0, 0.25, gaps)
     arrivals = [even(1.0001 + k, 1.2 + k, 2, 0.01, output_tokens=2) for k in range(10)]
-    together = over_time.slow_arrivals_r(streams([own, *arrivals], 10.5))
-    apart = over_time.slow_arrivals_r(streams([own, *(even(0.5 + k, 0.6 + k, 2, 0.025) for k in range(10))], 10.5))
+    together = over_time.slow_prefill_r(streams([own, *arrivals], 10.5, start_s=0.5))
+    others = [even(0.5 + k, 0.6 + k, 2, 0.025) for k in range(10)]
+    apart = over_time.slow_prefill_r(streams([own, *others], 10.5, start_s=0.5))
     assert together is not None
     assert apart is not None
     assert together.value > 0.9
@@ -142,7 +143,7 @@ def test_a_straight_drift_is_no_clean_step() -> None:
 def test_short_runs_tell_of_neither() -> None:
     seen = with_gaps([0.02] * 100)
     assert over_time.slow_ratio(seen) is over_time.step_ratio(seen) is over_time.step_at_s(seen) is None
-    assert over_time.slow_spell_s(seen) is over_time.slow_arrivals_r(seen) is None
+    assert over_time.slow_spell_s(seen) is over_time.slow_prefill_r(seen) is None
 
 
 def test_values_that_do_not_vary_have_no_halves() -> None:
