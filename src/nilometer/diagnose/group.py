@@ -67,13 +67,13 @@ def evidence_of_runs(runs: Iterable[tuple[Run, Iterable[Record]]]) -> GroupEvide
 def evidence_of_group(levels: Sequence[LevelEvidence]) -> GroupEvidence:
     """The evidence of a group whose levels were each looked at, in any order.
 
-    Figures of a step need two levels of the same kind of loop; with fewer, they are None.
+    Figures of a step need two levels, all of the same kind of loop; else they are None.
     """
     ordered = sorted((level for level in levels if level.level), key=lambda level: level.level or 0.0)
     low, high = (ordered[0], ordered[-1]) if ordered else (None, None)
     steps = pairwise(_first_of_each(ordered))
     figures: dict[str, Evidence | None] = dict.fromkeys(_NAMES)
-    if low is not None and high is not None and low.level != high.level:
+    if low is not None and high is not None and low.level != high.level and len({one.is_open for one in ordered}) == 1:
         figures |= _between(ordered, low, high)
     return GroupEvidence(
         levels=tuple(ordered),
@@ -140,7 +140,7 @@ def _wait_share(low: LevelEvidence, high: LevelEvidence) -> float | None:
 def _prefill_load(low: LevelEvidence, high: LevelEvidence) -> float | None:
     """How much of the server's time the prompts alone take: requests/s x mean prompt x slope of the lowest level."""
     line, prompt = low.base.line, high.value("prompt_tokens")
-    rate = high.means.requests_per_s if high.means else None
+    rate = high.value("requests_per_s")
     if line is None or line.slope_ms is None or prompt is None or rate is None:
         return None
     return rate * prompt * max(line.slope_ms, 0.0) / 1000

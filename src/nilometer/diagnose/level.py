@@ -38,6 +38,8 @@ class Feature(NamedTuple):
 
 
 FEATURES: tuple[Feature, ...] = (
+    Feature("requests_per_s", "requests/s", delivery.requests_per_s),
+    Feature("output_tokens_per_s", "tokens/s", delivery.output_tokens_per_s),
     Feature("stream_share", "share", delivery.stream_share),
     Feature("burst_share", "share", delivery.burst_share),
     Feature("tokens_per_frame", "tokens", delivery.tokens_per_frame),

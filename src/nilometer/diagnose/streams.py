@@ -28,6 +28,8 @@ GRID_POINTS = 4096
 """At so many moments of the window the tokens held by the decoding streams are counted."""
 SLICE_NS = 250_000_000
 """Token gaps are followed in slices of this length: shorter than a spell of a neighbour's work, longer than a step."""
+_MOST_SLICES = 1_000_000
+"""A window of more than three days has longer ones."""
 LONG_RATIO = 5
 LONG_NS = 50_000_000
 """A gap is long above five times the median gap and above 50 ms."""
@@ -74,6 +76,7 @@ class Slices(NamedTuple):
 
     place: Ints
     """Which slice, from the start of the window."""
+    length_ns: int
     gap_ms: Floats
     first_tokens: Ints
     """First tokens that came in that slice: prompts were worked on until then."""
@@ -81,7 +84,7 @@ class Slices(NamedTuple):
     @property
     def at_s(self) -> Floats:
         """The middle of each, seconds from the start of the window."""
-        middle: Floats = (self.place.astype(np.float64) + 0.5) * (SLICE_NS / NS_PER_S)
+        middle: Floats = (self.place.astype(np.float64) + 0.5) * (self.length_ns / NS_PER_S)
         return middle
 
 
@@ -168,7 +171,7 @@ class Streams:
         begin = at[place]
         plain = (self.tokens_a_gap[frames >= 2] == 1).all()
         tokens = None if plain else np.repeat(self.tokens_a_gap, frames)[place]
-        return Gaps(place, begin, at[place + 1] - begin, tokens)
+        return Gaps(place, begin, np.maximum(at[place + 1] - begin, 0), tokens)
 
     def rows(self, place: Ints) -> Ints:
         """To which request each of these frames belongs."""
@@ -197,16 +200,20 @@ class Streams:
 
     @cached_property
     def slices(self) -> Slices:
-        """The token gap over time, each gap counted where it ends; slices without a token are left out."""
+        """The token gap over time, each gap counted where it ends; slices without a token are left out.
+
+        What ends after the window counts nowhere.
+        """
         gaps, start = self.gaps, self.span.start_ns
-        place = (gaps.begin_ns + gaps.length_ns - start) // SLICE_NS
-        n = int(place.max(initial=-1)) + 1
-        length = np.bincount(place, weights=gaps.length_ns, minlength=n)
-        tokens = np.bincount(place, weights=gaps.tokens, minlength=n)
+        width = max(SLICE_NS, (self.span.end_ns - start) // _MOST_SLICES)
+        n = max(-(-(self.span.end_ns - start) // width), 0)
+        place = np.minimum((gaps.begin_ns + gaps.length_ns - start) // width, n)
+        length = np.bincount(place, weights=gaps.length_ns, minlength=n)[:n]
+        tokens = np.bincount(place, weights=gaps.tokens, minlength=n)[:n]
         first = self.table.first_token_ns[self.spoke & self.span.holds(self.table.first_token_ns)]
-        firsts = np.bincount((first - start) // SLICE_NS, minlength=n)[:n]
+        firsts = np.bincount((first - start) // width, minlength=n)
         seen = np.flatnonzero(tokens > 0)
-        return Slices(seen, length[seen] / tokens[seen] / NS_PER_MS, firsts[seen])
+        return Slices(seen, width, length[seen] / tokens[seen] / NS_PER_MS, firsts[seen])
 
     @cached_property
     def spreads(self) -> Spreads:

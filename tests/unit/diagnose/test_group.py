@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 from tests.unit.diagnose.made import even, run_of
+from tests.unit.metrics.made import spec
 
 from nilometer.core.record import Record
 from nilometer.core.run import Run
@@ -126,3 +127,23 @@ def test_levels_looked_at_one_by_one_give_the_same() -> None:
     runs = [(run_of(records, STOP_S, start_s=10, level=n), records) for n, records in levels]
     low = evidence_of(*runs[0], lowest=True)
     assert evidence_of_group([evidence_of(*runs[1], base=low.base), low]) == sweep(*levels)
+
+
+def test_an_open_loop_beside_a_closed_one_has_no_step_between() -> None:
+    closed, opened = served(1, 3), served(4, 3)
+    rate = run_of(opened, STOP_S, level=4, spec=spec(concurrency=None, rate_per_s=4.0, window=f"0..{STOP_S}"))
+    found = evidence_of_runs([(run_of(closed, STOP_S, level=1), closed), (rate, opened)])
+    assert [level.is_open for level in found.levels] == [False, True]
+    assert set(found.figures.values()) == {None}
+
+
+def test_rates_have_steps_but_no_knee() -> None:
+    runs = [
+        (run_of(records, STOP_S, level=n, spec=spec(concurrency=None, rate_per_s=n, window=f"10..{STOP_S}")), records)
+        for n in (1, 8)
+        for records in [served(n, 3)]
+    ]
+    found = evidence_of_runs(runs)
+    assert found.value("knee") is None
+    assert found.value("gap_ratio") == pytest.approx(1, rel=1e-3)
+    assert found.value("prefill_load") == pytest.approx(3 / 0.9 * 500 * 0.0001, rel=0.03)

@@ -51,6 +51,8 @@ def test_a_run_without_requests_has_no_evidence() -> None:
         "prefill_time_share",
         "little_asked",
         "achieved_over_asked",
+        "requests_per_s",
+        "output_tokens_per_s",
     }
     assert found.ttft is found.e2e is None
     assert found.means is None
@@ -170,3 +172,28 @@ def test_shares_are_shares_and_time_may_shift(records: list[Record], by_ns: int)
 def _later(run: Run, by_ns: int) -> Run:
     stamps = {name: getattr(run.phases, name) + by_ns for name in ("start_ns", "measured_ns", "stop_ns", "end_ns")}
     return msgspec.structs.replace(run, phases=msgspec.structs.replace(run.phases, **stamps))
+
+
+stamp = st.none() | st.integers(-(10**9), 12 * 10**9)
+
+
+@st.composite
+def torn(draw: st.DrawFn) -> Record:
+    """A request with any stamps at all, in any order, and frames that know nothing of them."""
+    stamps = {name: draw(stamp) for name in ("due_ns", "sent_ns", "first_token_ns", "last_token_ns", "end_ns")}
+    record = stream(1, 1.5, [draw(st.integers(-500, 500)) / 1000 for _ in range(draw(st.integers(0, 5)))])
+    shown = {name: None if value is None else 1_000 * 10**9 + value for name, value in stamps.items()}
+    if shown["sent_ns"] is None:
+        shown["first_token_ns"] = None
+    outcome = draw(st.sampled_from(["ok", "error", "incomplete", "cancelled"]))
+    return msgspec.structs.replace(record, outcome=outcome, **shown)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(torn(), max_size=8))
+def test_torn_requests_break_nothing(records: list[Record]) -> None:
+    found = evidence_of(run_of(records, 8), records, lowest=True)
+    assert set(found.figures) == NAMES
+    for figure in found.measured():
+        assert isinstance(figure.value, float)
+        assert figure.value == figure.value, figure.name

@@ -53,6 +53,25 @@ def test_slices_hold_the_mean_gap_of_what_ends_in_them() -> None:
     assert seen.at_s[0] == 0.125
 
 
+def test_stamps_that_go_back_are_gaps_of_nothing() -> None:
+    """1.0, 0.9, 1.1 s, as with two clocks."""
+    seen = streams([stream(0, 1.0, [-0.1, 0.2])])
+    assert seen.gaps.length_ns.tolist() == [0, 200_000_000]
+    assert seen.slices.place.tolist() == [4]
+
+
+def test_a_gap_that_ends_after_the_window_is_in_no_slice() -> None:
+    seen = streams([stream(0, 1.0, [0.1, 1e6])], 3)
+    assert seen.slices.place.tolist() == [4]
+    assert seen.slices.gap_ms.tolist() == [pytest.approx(100)]
+
+
+def test_a_window_of_weeks_has_longer_slices() -> None:
+    seen = streams([stream(0, 1.0, [0.1] * 9)], 2_000_000)
+    assert seen.slices.length_ns == 2_000_000_000
+    assert seen.slices.place.tolist() == [0]
+
+
 def test_tokens_held_by_two_streams() -> None:
     """Prompts of 100; 10 tokens each, 0.1 s apart, from 1.05 to 1.95 and from 1.55 to 2.45 s."""
     seen = streams([even(0, 1.05, 10), even(0, 1.55, 10)], 4)

@@ -16,6 +16,16 @@ LEAST_GAPS = 100
 """Fewer gaps have no p99."""
 
 
+def requests_per_s(streams: Streams) -> Figure | None:
+    """Ok requests a second as in the run's figures; n ok requests that start in the window."""
+    return _rate(streams, streams.run.summary.throughput.requests_per_s)
+
+
+def output_tokens_per_s(streams: Streams) -> Figure | None:
+    """Output tokens a second as in the run's figures; n ok requests that start in the window."""
+    return _rate(streams, streams.run.summary.throughput.output_tokens_per_s)
+
+
 def stream_share(streams: Streams) -> Figure | None:
     """Median of TTFT over E2E, ok requests of the window: 1 where the whole answer comes at the end.
 
@@ -59,3 +69,7 @@ def first_token_tail_ratio(streams: Streams) -> Figure | None:
     values = values[~np.isnan(values)]
     middle, tail = percentile(values, 50), percentile(values, 95)
     return Figure(tail / middle, len(values)) if middle and tail is not None else None
+
+
+def _rate(streams: Streams, value: float | None) -> Figure | None:
+    return None if value is None else Figure(value, int(streams.measured.sum()))

@@ -14,7 +14,7 @@ from nilometer.metrics.timeline import flights
 from nilometer.metrics.window import LEAST_REQUESTS
 
 from ..figure import Figure, correlation, median, ratio, runs
-from ..streams import SLICE_NS, Streams
+from ..streams import Streams
 
 HEAD = 3
 """The first requests of a run, which a cold engine serves slowly."""
@@ -128,7 +128,7 @@ def slow_spell_s(streams: Streams) -> Figure | None:
     if split is None:
         return None
     spells = runs(flag == 1 for flag in split.slow)
-    return Figure(sum(spells) / len(spells) * SLICE_NS / NS_PER_S, len(spells)) if spells else None
+    return Figure(sum(spells) / len(spells) * streams.slices.length_ns / NS_PER_S, len(spells)) if spells else None
 
 
 def slow_prefill_r(streams: Streams) -> Figure | None:
@@ -162,8 +162,9 @@ def step_at_s(streams: Streams) -> Figure | None:
     split = step_split(streams)
     if split is None:
         return None
-    blocks = np.array_split(streams.slices.at_s, _blocks(streams))
-    return Figure(float(blocks[int(split.slow.argmax())][0]) - SLICE_NS / NS_PER_S / 2, len(split.slow))
+    blocks = np.array_split(streams.slices.place, _blocks(streams))
+    began = int(blocks[int(split.slow.argmax())][0])
+    return Figure(began * streams.slices.length_ns / NS_PER_S, len(split.slow))
 
 
 def two_groups(values: Floats) -> Split:

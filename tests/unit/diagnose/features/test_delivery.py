@@ -24,6 +24,13 @@ def test_a_buffered_stream_comes_at_the_end() -> None:
     assert bursts == Figure(1.0, 27)
 
 
+def test_rates_are_those_of_the_figures() -> None:
+    """Three requests of 10 tokens within 10 s."""
+    seen = streams([even(t, t + 1, 10) for t in (0, 2, 4)])
+    assert delivery.requests_per_s(seen) == about(0.3, 3)
+    assert delivery.output_tokens_per_s(seen) == about(3, 3)
+
+
 def test_half_of_the_gaps_come_in_bursts() -> None:
     seen = streams([stream(0, 1, [0.0005, 0.2] * 5)])
     assert delivery.burst_share(seen) == Figure(0.5, 10)
