@@ -18,6 +18,7 @@ from nilometer.core.run import Run
 from nilometer.metrics import curve
 
 from .base import Base
+from .evidence import exponent
 from .level import LevelEvidence, evidence_of, level_number
 
 WAITING_SHARE = 0.5
@@ -168,7 +169,7 @@ def _elasticity(name: str, before: LevelEvidence, after: LevelEvidence) -> Evide
     """d ln token gap / d ln N: 0 = a stream does not feel the others, 1 = it slows down as they grow."""
     ratio = _quotient(after, before, "token_gap")
     grown = (after.level or 0.0) / before.level if before.level else 1.0
-    value = math.log(ratio) / math.log(grown) if ratio and grown > 1 else None
+    value = exponent(ratio, grown) if ratio and grown > 1 else None
     return _figure(name, value, before, after)
 
 

@@ -17,7 +17,7 @@ from nilometer.core.record import Record
 from nilometer.core.run import Run
 from nilometer.metrics import window
 from nilometer.metrics.collect import Seen, collect
-from nilometer.metrics.quantiles import Floats, Ints, percentile
+from nilometer.metrics.quantiles import Floats, Ints, Ints32, percentile
 from nilometer.metrics.table import NONE, Mask, Table
 from nilometer.metrics.timeline import flights
 from nilometer.metrics.window import Span, Stretch
@@ -38,10 +38,10 @@ LONG_NS = 50_000_000
 class Gaps(NamedTuple):
     """Gaps between neighbouring frames of one request that begin in the window, request by request."""
 
-    place: Ints
+    place: Ints32 | Ints
     """The frame that each begins with, its place in `Streams.at_ns`."""
-    begin_ns: Ints
     length_ns: Ints
+    """Not below 0, also where the stamps of two clocks go back."""
     tokens: Floats | None
     """Tokens that a gap stands for: (output tokens - 1) / (frames - 1) of its request, 1 where they are not counted.
     None where that is 1 throughout."""
@@ -163,17 +163,17 @@ class Streams:
         at, frames = self.at_ns, self.table.frames
         if len(at) < 2:
             none = np.zeros(0, dtype=np.int64)
-            return Gaps(none, none, none, None)
+            return Gaps(none, none, None)
         keep = self.span.holds(at[:-1])
         borders = self.first_frame[1:-1]
         keep[borders[(borders > 0) & (borders < len(at))] - 1] = False
+        length = np.maximum(at[1:] - at[:-1], 0)[keep]
         place = np.flatnonzero(keep)
-        begin = at[place]
         plain = (self.tokens_a_gap[frames >= 2] == 1).all()
         tokens = None if plain else np.repeat(self.tokens_a_gap, frames)[place]
-        return Gaps(place, begin, np.maximum(at[place + 1] - begin, 0), tokens)
+        return Gaps(place.astype(np.int32) if len(at) < 2**31 else place, length, tokens)
 
-    def rows(self, place: Ints) -> Ints:
+    def rows(self, place: Ints32 | Ints) -> Ints:
         """To which request each of these frames belongs."""
         row: Ints = np.searchsorted(self.first_frame, place, side="right") - 1
         return row
@@ -195,7 +195,7 @@ class Streams:
         gaps, known = self.gaps, self.gap_p50_p99_ns
         usual_ns = 0.0 if known is None else known[0]
         chosen = np.flatnonzero(gaps.length_ns > max(LONG_RATIO * usual_ns, LONG_NS))
-        begin = gaps.begin_ns[chosen]
+        begin = self.at_ns[gaps.place[chosen]]
         return Long(self.rows(gaps.place[chosen]), begin, begin + gaps.length_ns[chosen])
 
     @cached_property
@@ -207,7 +207,7 @@ class Streams:
         gaps, start = self.gaps, self.span.start_ns
         width = max(SLICE_NS, (self.span.end_ns - start) // _MOST_SLICES)
         n = max(-(-(self.span.end_ns - start) // width), 0)
-        place = np.minimum((gaps.begin_ns + gaps.length_ns - start) // width, n)
+        place = np.minimum((self.at_ns[gaps.place] + gaps.length_ns - start) // width, n)
         length = np.bincount(place, weights=gaps.length_ns, minlength=n)[:n]
         tokens = np.bincount(place, weights=gaps.tokens, minlength=n)[:n]
         first = self.table.first_token_ns[self.spoke & self.span.holds(self.table.first_token_ns)]
