@@ -65,13 +65,12 @@ def ttft_budget(streams: Streams, base: Base | None) -> Budget | None:
     which is then all the waiting there was.
     """
     table = streams.table
-    total = table.latency("ttft")
-    rows = np.flatnonzero(streams.measured & ~np.isnan(total))
+    total, own = table.latency("ttft"), table.latency("ttft_from_sent") / NS_PER_MS
+    rows = np.flatnonzero(streams.measured & ~np.isnan(total) & ~np.isnan(own))
     if not len(rows):
         return None
-    own = table.latency("ttft_from_sent") / NS_PER_MS
     line = base.line if base else None
-    prefill = None if line is None else np.minimum(line.at_ms(_prompts(streams)), own)
+    prefill = None if line is None else np.minimum(line.at_ms(_prompts(streams)), np.maximum(own, 0.0))
     rest = own if prefill is None else own - prefill
     band = _band(total, rows, TTFT_PERCENT)
     queue, front_end = (_told(share, rest[rows], rest[band]) for share in (_queue(streams), _front_end(streams)))

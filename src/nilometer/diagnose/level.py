@@ -6,6 +6,7 @@ say so.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Literal, NamedTuple
@@ -24,6 +25,8 @@ from .evidence import Level, level_of
 from .features import answers, both_sides, delivery, joining, over_time, plateau, stalls
 from .figure import Figure
 from .streams import Streams, streams_of
+
+_NUMBER = re.compile(r"\d+(\.\d+)?")
 
 Source = Literal["client", "server", "both"]
 
@@ -187,17 +190,20 @@ def evidence_of_streams(streams: Streams, *, base: Base | None = None, lowest: b
         ttft=ttft_budget(streams, against),
         e2e=e2e_budget(streams, against),
         means=None if open_loop or level is None else level_of(int(level), run.summary),
-        rung=next((rung._replace(level=level) for rung in _rungs(run)), None) if level is not None else None,
+        rung=_rung(run, level),
     )
 
 
 def level_number(run: Run) -> float | None:
-    """The load of a run: the level it was filed under, else what its spec asked for; None where that varies."""
+    """The load of a run: the level it was filed under, else what its spec asked for.
+
+    None where that varies, and of another tool's run whose level is a word or whose load is not told.
+    """
     load = run.spec.load
     if run.level is not None:
-        return float(run.level)
+        return float(run.level) if _NUMBER.fullmatch(run.level) else None
     asked = load.rate_per_s if load.is_open else load.concurrency
-    return None if asked is None else float(asked)
+    return None if asked is None or not run.load_known else float(asked)
 
 
 def window_of(run: Run) -> str:
@@ -206,8 +212,11 @@ def window_of(run: Run) -> str:
     return f"{told.start_s:g}.." + ("" if told.end_s is None else f"{told.end_s:g}")
 
 
-def _rungs(run: Run) -> list[Rung]:
-    return curve.rungs_of([run if run.level is not None else msgspec.structs.replace(run, level="0")])
+def _rung(run: Run, level: float | None) -> Rung | None:
+    if level is None:
+        return None
+    (rung,) = curve.rungs_of([msgspec.structs.replace(run, level=repr(level))])
+    return rung
 
 
 def _of_line(base: Base, window: str, level: str | None) -> dict[str, Evidence | None]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import fsum, isfinite
+
 import msgspec
 import pytest
 from hypothesis import given, settings
@@ -9,7 +11,7 @@ from hypothesis import strategies as st
 from tests.unit.diagnose.made import even, run_of, shifted, stream
 from tests.unit.metrics.made import failed, spec, whole
 
-from nilometer.core.record import Record
+from nilometer.core.record import Frames, Record
 from nilometer.core.run import Run
 from nilometer.diagnose.level import FEATURES, LevelEvidence, evidence_of, level_number, window_of
 
@@ -68,6 +70,17 @@ def _refused() -> list[Record]:
     return [failed(i, i + 0.1, "http_429", status=429) for i in range(5)]
 
 
+def test_requests_whose_frames_are_not_kept_have_no_gaps() -> None:
+    """As in a file of another tool that tells the latencies of each request."""
+    records = [msgspec.structs.replace(record, frames=Frames()) for record in some_records()]
+    found = evidence_of(run_of(records, 9), records, lowest=True)
+    assert found.value("token_gap") is found.value("burst_share") is found.value("gap_simultaneity") is None
+    assert found.value("stream_share") is not None
+    assert found.value("decoding") == pytest.approx(30 * 8 * 0.02 / 9, rel=1e-3)
+    assert found.e2e is not None
+    assert found.e2e.part("stalls").ms is None
+
+
 def test_the_lowest_level_is_its_own_base_and_others_need_one() -> None:
     records = some_records()
     run = run_of(records, 9)
@@ -101,6 +114,9 @@ def test_the_level_of_a_run() -> None:
     assert level_number(run_of([], 5, level=None, spec=asked)) == 6.0
     rate = run_of([], 5, level=None, spec=spec(concurrency=None, rate_per_s=2.5, window="0..5"))
     assert level_number(rate) == 2.5
+    assert level_number(msgspec.structs.replace(rate, level="pp512")) is None
+    assert evidence_of(msgspec.structs.replace(rate, level="pp512"), []).rung is None
+    assert level_number(msgspec.structs.replace(rate, origin="imported")) == 2.5
     found = evidence_of(rate, [])
     assert (found.is_open, found.means, found.value("little_asked")) == (True, None, None)
     varies = spec(concurrency=None, arrivals="ramp:1..5", rate_per_s=None, window="0..5")
@@ -162,7 +178,7 @@ def test_shares_are_shares_and_time_may_shift(records: list[Record], by_ns: int)
     for figure in found.measured():
         assert figure.n is not None
         assert isinstance(figure.value, float)
-        assert figure.value == figure.value, figure.name
+        assert isfinite(figure.value), figure.name
         if figure.unit == "share" and figure.name not in UNBOUND:
             assert -1e-12 <= figure.value <= 1 + 1e-12, figure
     later = evidence_of(_later(run, by_ns), [shifted(record, by_ns) for record in records], lowest=True)
@@ -194,6 +210,8 @@ def torn(draw: st.DrawFn) -> Record:
 def test_torn_requests_break_nothing(records: list[Record]) -> None:
     found = evidence_of(run_of(records, 8), records, lowest=True)
     assert set(found.figures) == NAMES
+    for budget in (found.ttft, found.e2e):
+        assert budget is None or fsum(part.ms or 0 for part in budget.parts) == pytest.approx(budget.total_ms, abs=1e-6)
     for figure in found.measured():
         assert isinstance(figure.value, float)
-        assert figure.value == figure.value, figure.name
+        assert isfinite(figure.value), figure.name

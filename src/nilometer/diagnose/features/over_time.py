@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import NamedTuple
 
 import numpy as np
@@ -95,7 +96,8 @@ def in_flight_drift_share(streams: Streams) -> Figure | None:
     inside = [one.in_flight for one in seconds if last is not None and first <= one.at_s and one.at_s + 1 <= last]
     if len(inside) < trend.BLOCKS:
         return None
-    return Figure(trend.drift(np.array(inside)).share, len(inside))
+    share = trend.drift(np.array(inside)).share
+    return Figure(share, len(inside)) if isfinite(share) else None
 
 
 def slow_split(streams: Streams) -> Split | None:
@@ -220,4 +222,8 @@ def _in_order(streams: Streams, column: Floats) -> Floats:
 
 
 def _drift(values: Floats) -> tuple[trend.Drift, int] | None:
-    return (trend.drift(values), len(values)) if len(values) >= LEAST_REQUESTS else None
+    """Drift and count; None of too few values, and where what is 0 in the middle grows: that has no share."""
+    if len(values) < LEAST_REQUESTS:
+        return None
+    found = trend.drift(values)
+    return (found, len(values)) if isfinite(found.share) else None

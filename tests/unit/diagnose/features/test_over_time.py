@@ -63,6 +63,13 @@ def test_a_drift_is_found_and_told_from_none() -> None:
     assert over_time.drift_share(streams(one_by_one([0.1] * 49), 60), "ttft") is None
 
 
+def test_what_grows_from_nothing_has_no_share() -> None:
+    """Nothing in flight for most of the window, then more and more."""
+    seen = streams([even(30 + i, 60, 3, 0.1) for i in range(8)], 40)
+    assert over_time.in_flight_drift_share(seen) is None
+    assert over_time.drift_share(seen, "ttft") is None
+
+
 def test_prompts_that_grow_are_told_too() -> None:
     seen = streams([even(i, i + 0.1, 3, prompt_tokens=100 + i) for i in range(100)], 120)
     assert over_time.tokens_drift_share(seen, "prompt_tokens") == about(100 / 149.5, 100, rel=0.01)
