@@ -158,13 +158,13 @@ def _before_sent(streams: Streams, band: Ints) -> tuple[float | None, float | No
 
 
 def _queue(streams: Streams) -> float | None:
-    told = both_sides.told(streams, both_sides.SERVER_QUEUE_MS)
+    told = both_sides.told_ms(streams, both_sides.SERVER_QUEUE_S)
     return None if told is None else told.value
 
 
 def _front_end(streams: Streams) -> float | None:
     """What the client saw of the mean TTFT before and after the server's own: it is not below 0."""
-    beyond = both_sides.beyond_server_ms(streams, "ttft_from_sent", both_sides.SERVER_TTFT_MS)
+    beyond = both_sides.beyond_server_ms(streams, "ttft_from_sent", both_sides.SERVER_TTFT_S)
     return None if beyond is None else max(beyond.value, 0.0)
 
 
@@ -180,7 +180,7 @@ def _prefill(streams: Streams, prefill: Floats | None, own: Floats, band: Ints) 
     """By the base line; without one by the server's word on its mean."""
     if prefill is not None:
         return float(prefill[band].mean())
-    told = both_sides.told(streams, both_sides.SERVER_PREFILL_MS)
+    told = both_sides.told_ms(streams, both_sides.SERVER_PREFILL_S)
     at_band = streams.table.latency("ttft_from_sent")[band] / NS_PER_MS
     return _told(None if told is None else told.value, own, at_band)
 

@@ -37,6 +37,15 @@ def test_each_figure_says_what_it_is_of() -> None:
     assert len(list(found.measured())) == len([one for one in found.figures.values() if one is not None])
 
 
+def test_what_the_server_told_is_filed_as_its_word() -> None:
+    told = {"kv_usage_max": 0.97, "waiting_mean": 3.5, "queue_mean_s": 0.25, "running_max": None}
+    found = evidence_of(run_of(some_records(), 9, server=told), some_records())
+    assert (found.value("kv_usage_max"), found.value("waiting_mean"), found.value("running_max")) == (0.97, 3.5, None)
+    queue = found.figures["server_queue_mean"]
+    assert queue is not None
+    assert (queue.value, queue.unit, queue.source) == (250.0, "ms", "server")
+
+
 def test_a_name_that_is_none_is_an_error() -> None:
     found = evidence_of(run_of([], 5), [])
     with pytest.raises(KeyError):

@@ -13,19 +13,30 @@ from nilometer.metrics.table import NONE
 from ..figure import Figure, mean
 from ..streams import Streams
 
-SERVER_TTFT_MS = "ttft_mean_ms"
-SERVER_E2E_MS = "e2e_mean_ms"
-SERVER_QUEUE_MS = "queue_mean_ms"
-SERVER_PREFILL_MS = "prefill_mean_ms"
+SERVER_TTFT_S = "ttft_mean_s"
+SERVER_E2E_S = "e2e_mean_s"
+SERVER_QUEUE_S = "queue_mean_s"
+SERVER_PREFILL_S = "prefill_mean_s"
 SERVER_PROMPT_TOKENS = "prompt_tokens"
-"""Prompt tokens that the server worked through in the window, those from its cache left out."""
-SERVER_PREFIX_HITS = "prefix_hit_ratio"
+"""Prompt tokens that the server counted in the window. Some engines leave those from their cache out, some do not."""
 
 
 def told(streams: Streams, name: str) -> Figure | None:
     """A figure of the server's own over the window; n ok requests of it."""
     value = streams.run.summary.server.get(name)
     return None if value is None else Figure(value, int(streams.measured.sum()))
+
+
+def told_ms(streams: Streams, name: str) -> Figure | None:
+    """The same of a latency, which servers tell in seconds, ms."""
+    found = told(streams, name)
+    return None if found is None else Figure(found.value * 1000, found.n)
+
+
+def preemptions_per_100(streams: Streams) -> Figure | None:
+    """Preemptions that the server counted for each 100 requests that the client saw answered; n ok requests."""
+    found = told(streams, "preemptions")
+    return Figure(found.value / found.n * 100, found.n) if found is not None and found.n else None
 
 
 def client_mean_ms(streams: Streams, latency: str) -> Figure | None:
@@ -38,12 +49,12 @@ def beyond_server_ms(streams: Streams, latency: str, name: str) -> Figure | None
 
     Both over the same window: their difference is the way in and out, front end, proxy and client together.
     """
-    seen, server = client_mean_ms(streams, latency), told(streams, name)
+    seen, server = client_mean_ms(streams, latency), told_ms(streams, name)
     return None if seen is None or server is None else Figure(seen.value - server.value, seen.n)
 
 
 def unprocessed_prompt_share(streams: Streams) -> Figure | None:
-    """Share of the prompt tokens sent that the server did not work through, 1 - its count / ours; n requests.
+    """Share of the prompt tokens sent that the server did not count, 1 - its count / ours; n requests.
 
     Of requests whose first token came in the window. Negative where it worked through some twice (preemption).
     """

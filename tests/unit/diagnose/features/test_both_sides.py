@@ -17,19 +17,25 @@ def some() -> list[Record]:
 
 def test_client_beyond_server() -> None:
     """Mean TTFT 200 ms and E2E 600 ms here; 60 and 480 ms there."""
-    seen = streams(some(), server={"ttft_mean_ms": 60.0, "e2e_mean_ms": 480.0})
+    seen = streams(some(), server={"ttft_mean_s": 0.06, "e2e_mean_s": 0.48})
     assert sides.client_mean_ms(seen, "ttft_from_sent") == about(200, 3)
-    assert sides.told(seen, sides.SERVER_TTFT_MS) == about(60, 3)
-    assert sides.beyond_server_ms(seen, "ttft_from_sent", sides.SERVER_TTFT_MS) == about(140, 3)
-    assert sides.beyond_server_ms(seen, "e2e_from_sent", sides.SERVER_E2E_MS) == about(120, 3)
+    assert sides.told_ms(seen, sides.SERVER_TTFT_S) == about(60, 3)
+    assert sides.beyond_server_ms(seen, "ttft_from_sent", sides.SERVER_TTFT_S) == about(140, 3)
+    assert sides.beyond_server_ms(seen, "e2e_from_sent", sides.SERVER_E2E_S) == about(120, 3)
 
 
 def test_a_silent_server_is_not_measured() -> None:
     seen = streams(some())
-    assert sides.told(seen, sides.SERVER_TTFT_MS) is None
-    assert sides.beyond_server_ms(seen, "ttft_from_sent", sides.SERVER_TTFT_MS) is None
+    assert sides.told(seen, sides.SERVER_TTFT_S) is None
+    assert sides.beyond_server_ms(seen, "ttft_from_sent", sides.SERVER_TTFT_S) is None
     assert sides.unprocessed_prompt_share(seen) is None
-    assert sides.told(streams(some(), server={"ttft_mean_ms": None}), sides.SERVER_TTFT_MS) is None
+    assert sides.told(streams(some(), server={"ttft_mean_s": None}), sides.SERVER_TTFT_S) is None
+
+
+def test_preemptions_for_each_hundred_requests() -> None:
+    assert sides.preemptions_per_100(streams(some(), server={"preemptions": 6.0})) == about(200, 3)
+    assert sides.preemptions_per_100(streams(some(), server={"preemptions": 0.0})) == about(0, 3)
+    assert sides.preemptions_per_100(streams(some())) is sides.preemptions_per_100(streams([])) is None
 
 
 def test_prompt_tokens_that_the_server_did_not_work_through() -> None:
