@@ -201,13 +201,18 @@ class Engine:
         return self.waiting[0].prompt if self.waiting else None
 
     def make_room(self) -> bool:
-        """The blocks that decoding needs before this round; the newest are preempted for them. Whether none was."""
-        rounds, roomy = self._rounds, True
-        while not self.pool.take(rounds.need.get(rounds.now, 0)):
+        """The blocks that decoding needs before this round, the oldest first; whether nobody was preempted for them.
+
+        What is free is taken before the newest has to go, so that cached blocks are lost in the order of a real engine.
+        """
+        rounds, taken = self._rounds, 0
+        preempted = self.preemptions
+        while not self.pool.take(rounds.need.get(rounds.now, 0) - taken):
+            taken += self.pool.free
+            self.pool.take(self.pool.free)
             self._preempt(next(reversed(self.running_by_key.values())))
-            roomy = False
         rounds.supplied()
-        return roomy
+        return self.preemptions == preempted
 
     def admit(self) -> bool:
         """The one that has waited for longest gets a slot and its blocks; False where it cannot."""
