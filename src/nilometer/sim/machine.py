@@ -17,7 +17,7 @@ import msgspec
 from msgspec import structs
 
 from .engine import Engine
-from .event import Event, Gauges, Kind
+from .event import Event, Gauges, Kind, Why
 from .faults import HEALTHY, Faults
 from .pace import Pace
 from .setting import Ask, Setting
@@ -25,8 +25,6 @@ from .stream import Outlet, changes, passed_on
 
 Router = Literal["least", "turns", "random"]
 """The replica with the fewest requests, each in turn, or any."""
-REFUSE_S = 0.001
-"""What a refusal takes: a client that asks again at once must not ask for ever at one moment."""
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,9 +97,9 @@ class Machine:
         """A request reaches the service. Whatever becomes of it comes back as an event, but not if it gets lost."""
         faults = self._faults
         if not self._let_in(now_s):
-            self._later(now_s + REFUSE_S, Event(now_s + REFUSE_S, "rejected", ask.key, why="rate_limit"))
+            self._refuse(ask.key, now_s, "rate_limit")
         elif not self.engines[0].fits(ask):
-            self._later(now_s + REFUSE_S, Event(now_s + REFUSE_S, "rejected", ask.key, why="too_long"))
+            self._refuse(ask.key, now_s, "too_long")
         else:
             if faults.early_eos_share and self._random.random() < faults.early_eos_share:
                 ask = _cut(ask, faults.early_eos_at)
@@ -147,6 +145,10 @@ class Machine:
         heappush(self._coming, (at_s, self._numbers, what))
 
     # In front of the engines.
+
+    def _refuse(self, key: int, now_s: float, why: Why) -> None:
+        at_s = now_s + self._faults.refuse_s
+        self._later(at_s, Event(at_s, "rejected", key, why=why))
 
     def _let_in(self, now_s: float) -> bool:
         """A token bucket, full at first."""
