@@ -43,7 +43,7 @@ class Engine:
         self._decodes = False
         self._stuck = False
         """The pool has no room for the one that is next, and none was given back since."""
-        self._rounds = Rounds(setting.block_tokens)
+        self._rounds = Rounds(self.pool)
         self._events: list[Event] = []
         self.steps = self.preemptions = self.prefilled = self.written = self.prompts_asked = self.prompts_found = 0
         self.busy_s = 0.0
@@ -129,7 +129,7 @@ class Engine:
         self._events = []
         while not self._events:
             if self._ends_s == inf:
-                if not self._tokens and not self._speculates and self._only_decodes():
+                if not self._tokens and not self._speculates and self._settled():
                     self._coast(until_s, before_s)
                 if self._ready_s > until_s or self._ready_s >= before_s or not self._begin():
                     break
@@ -147,7 +147,7 @@ class Engine:
         self._chunks = []
         self._swap_s = 0.0
         self.budget = self.setting.max_batched_tokens
-        self._decodes = self._only_decodes() or self._policy(self)
+        self._decodes = (rounds.now not in rounds.need and self._settled()) or self._policy(self)
         decoded = self.decoded if self._decodes else 0
         prefilled, read = 0, rounds.context if decoded else 0
         for one, chunk in self._chunks:
@@ -164,11 +164,12 @@ class Engine:
         self.busy_s += self._ends_s - self._ready_s
         return True
 
-    def _only_decodes(self) -> bool:
-        """Whether every policy would let this step decode and do nothing else."""
-        if self._prefilling or not self._rounds.decoding or self._rounds.now in self._rounds.need:
+    def _settled(self) -> bool:
+        """Whether all that the policy would do, but for making room, is to let those decode who do."""
+        if self._prefilling or not self._rounds.decoding:
             return False
-        return not self.waiting or self._stuck or len(self.running_by_key) >= self.setting.slots
+        closed = self._stuck or len(self.running_by_key) >= self.setting.slots or self.setting.policy == "static"
+        return closed or not self.waiting
 
     def _coast(self, until_s: float, before_s: float) -> None:
         """The steps in which all decode and nothing else happens, as `_begin` and `_end` would do them one by one."""

@@ -12,6 +12,7 @@ from bisect import bisect_left
 from heapq import heappop, heappush
 
 from .cost import Line
+from .kv import Pool
 from .pace import Pace
 from .sequence import NOWHERE, Running
 
@@ -20,20 +21,20 @@ class Rounds:
     """`now` is the round that is next, or under way."""
 
     __slots__ = (
-        "_block_tokens",
         "_ending",
         "_ends",
         "_gains",
         "_grown",
         "_joinings",
+        "_pool",
         "context",
         "decoding",
         "need",
         "now",
     )
 
-    def __init__(self, block_tokens: int) -> None:
-        self._block_tokens = block_tokens
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
         self.now = self.decoding = self.context = self._grown = self._joinings = 0
         """`decoding` sequences hold `context` tokens, the ones they are about to decode with included."""
         self.need: dict[int, int] = {}
@@ -61,7 +62,7 @@ class Rounds:
         """Takes part from this round on; `plan` = what each of its rounds gives. `growing`: takes blocks as it goes."""
         self._joinings += 1
         one.joins(self.now, self._joinings, plan)
-        one.grows = one.growths(self._block_tokens) if growing else ()
+        one.grows = one.growths(self._pool.block_tokens) if growing else ()
         for at in one.grows:
             self.need[at] = self.need.get(at, 0) + 1
         for i, gained in enumerate(plan or (), self.now):
@@ -109,20 +110,25 @@ class Rounds:
         return found
 
     def coast(self, at_s: float, until_s: float, before_s: float, lines: tuple[Line, ...], pace: Pace | None) -> float:
-        """Rounds from `at_s` on in which nobody ends or needs a block; gives the end of the last one.
+        """Rounds from `at_s` on in which nobody ends or lacks a block; gives the end of the last one.
 
         All end up to `until_s` and begin before `before_s`. Here a simulator would leap.
         """
         now, decoding, context = self.now, self.decoding, self.context
         ends, need, stop = self._ends, self.need, self._ending[0][0]
         line_s, slope_s = lines[0]
-        while now < stop and now not in need and at_s < before_s:
+        while now < stop and at_s < before_s:
             seconds = line_s + slope_s * context
             for other_s, other_slope_s in lines[1:]:
                 seconds = max(seconds, other_s + other_slope_s * context)
             end_s = at_s + seconds if pace is None else pace.ends_s(at_s, seconds)
             if end_s > until_s:
                 break
+            if now in need:
+                if not self._pool.take(need[now]):
+                    break
+                del need[now]
+                self._grown = now + 1
             ends.append(end_s)
             at_s = end_s
             now += 1
