@@ -65,6 +65,10 @@ class Engine:
             return self._ends_s
         return self._ready_s if self.waiting or self.running_by_key else inf
 
+    def idle_s(self, now_s: float) -> float:
+        """How long it has had nothing to do."""
+        return now_s - self._ready_s if self.next_s == inf else 0.0
+
     @property
     def gauges(self) -> Gauges:
         """As of the last step."""

@@ -27,6 +27,8 @@ class Faults(msgspec.Struct, frozen=True, kw_only=True):
     cold_requests: int = 0
     cold_s: float = 0.0
     """What each of the first `cold_requests` waits in addition."""
+    cold_again_s: float = float("inf")
+    """After so long without any work it is cold again: weights are loaded anew, clocks ramp up."""
     front_s: float = 0.0
     """What the one front end takes for each request, one at a time."""
     front_token_s: float = 0.0
@@ -41,6 +43,8 @@ class Faults(msgspec.Struct, frozen=True, kw_only=True):
 
     replica_slowness: tuple[float, ...] = ()
     """A factor on the seconds of each replica's steps; those not named are as they should be."""
+    jitter: float = 0.0
+    """Each step takes a time of its own: the standard deviation of its logarithm, which is normal with mean 0."""
     spell_s: float = 0.0
     quiet_s: float = 0.0
     """Slow spells of this length after quiet ones whose lengths are exponential with this mean."""
@@ -59,6 +63,7 @@ class Faults(msgspec.Struct, frozen=True, kw_only=True):
         """Whether steps take other times than their cost."""
         return bool(
             any(factor != 1 for factor in self.replica_slowness)
+            or self.jitter
             or (self.spell_s and self.spell_slowness != 1)
             or self.leak_per_s
             or self.throttle_slowness != 1

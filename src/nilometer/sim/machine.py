@@ -24,7 +24,7 @@ from .setting import Ask, Setting
 from .stream import Outlet, changes, passed_on
 
 Router = Literal["least", "turns", "random"]
-"""The replica with the fewest requests, each in turn, or any."""
+"""The replica with the fewest requests (in turn where several have), each in turn, or any."""
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -172,6 +172,8 @@ class Machine:
         took_s = faults.front_s + faults.front_token_s * one.ask.prompt_tokens
         at_s = max(now_s, self._front_free_s) + took_s if took_s else now_s
         self._front_free_s = max(at_s, self._front_free_s)
+        if min(engine.idle_s(now_s) for engine in self.engines) >= faults.cold_again_s:
+            self._entered = 0
         if self._entered < faults.cold_requests:
             at_s += faults.cold_s
         self._entered += 1
@@ -198,10 +200,12 @@ class Machine:
             return self.engines[0]
         if self.plan.router == "random":
             return self._random.choice(self.engines)
+        turn = self._turn % len(self.engines)
+        self._turn += 1
         if self.plan.router == "turns":
-            self._turn += 1
-            return self.engines[(self._turn - 1) % len(self.engines)]
-        return min(self.engines, key=lambda engine: engine.running + len(engine.waiting))
+            return self.engines[turn]
+        rotated = self.engines[turn:] + self.engines[:turn]
+        return min(rotated, key=lambda engine: engine.running + len(engine.waiting))
 
     def _gives_up(self, deadline: _Deadline, now_s: float) -> list[Event]:
         one = self._tries.get(deadline.key)

@@ -1,16 +1,29 @@
 """When a step that begins now ends, on a machine that is not always as fast as it should be.
 
 Slowness (spells, drift, throttling, a slow replica) is taken at the moment a step begins and holds for all of it;
-standing still (duty cycle) interrupts a step where it is. Spells are drawn in order: equal generators
-give equal ones.
+standing still (duty cycle) interrupts a step where it is. Whatever is
+drawn is drawn once for each moment, in order: equal generators give equal times, however often one looks.
 """
 
 from __future__ import annotations
 
-from math import floor
+from math import exp, floor
 from random import Random
 
 from .faults import Faults
+
+
+class _Jitter:
+    """Of the step that begins at a moment, asked once or several times in a row."""
+
+    def __init__(self, spread: float, random: Random) -> None:
+        self._spread, self._random = spread, Random(random.getrandbits(64))  # noqa: S311 - times, no secrets
+        self._at_s, self._factor = -1.0, 1.0
+
+    def of(self, at_s: float) -> float:
+        if at_s != self._at_s:
+            self._at_s, self._factor = at_s, exp(self._random.gauss(0.0, self._spread))
+        return self._factor
 
 
 class Pace:
@@ -21,6 +34,7 @@ class Pace:
         self._faults = faults
         self._random = random
         self._own = named[replica] if replica < len(named) else 1.0
+        self._jitters = _Jitter(faults.jitter, random)
         self._spell_from_s = self._spell_to_s = 0.0
         self._spells = faults.spell_s > 0 and faults.spell_slowness != 1
 
@@ -32,7 +46,7 @@ class Pace:
             factor *= faults.throttle_slowness
         if self._spells and self._in_spell(at_s):
             factor *= faults.spell_slowness
-        return factor
+        return factor * self._jitters.of(at_s) if faults.jitter else factor
 
     def ends_s(self, begun_s: float, seconds: float) -> float:
         """When work of so many seconds, begun then, is done."""

@@ -15,7 +15,7 @@ Reserve = Literal["growing", "max_tokens", "context"]
 
 
 class Ask(msgspec.Struct, frozen=True, gc=False):
-    """One request. `output_tokens` is what the model writes if nothing cuts it, at least 1."""
+    """One request. `output_tokens` is what the model writes if nothing cuts it. ValueError for a count below 1."""
 
     key: int
     prompt_tokens: int
@@ -25,6 +25,11 @@ class Ask(msgspec.Struct, frozen=True, gc=False):
     hashes: tuple[int, ...] = ()
     """Of the full blocks of its prompt, each with all before it: equal hashes are equal heads of prompts."""
     adapter: int | None = None
+
+    def __post_init__(self) -> None:
+        """The check; see the class."""
+        if self.prompt_tokens < 1 or self.output_tokens < 1 or (self.max_tokens is not None and self.max_tokens < 1):
+            raise ValueError("a count below 1")
 
     @property
     def written(self) -> int:

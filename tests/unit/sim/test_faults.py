@@ -19,7 +19,7 @@ from nilometer.sim.drive import Played
 from nilometer.sim.faults import WHOLE_ANSWER, Faults
 from nilometer.sim.setting import Setting
 
-from .made import closed, machine, mixed, seconds, setting, stamps
+from .made import closed, machine, mixed, opened, seconds, setting, stamps
 
 QUICK = Linear(fixed_s=0.008, prefill_token_s=20e-6, decode_token_s=0.15e-3, cached_token_s=0.1e-6)
 """About 8 ms a token alone, 10 ms in a batch of 16; a prompt of 200 tokens in 4 ms."""
@@ -187,6 +187,14 @@ def test_a_cold_start_is_over_after_the_first() -> None:
     firsts = [ttft_s(record) for record in records]
     assert sum(firsts[:3]) / 3 / median(firsts[6:]) > 100
     assert max(firsts[6:]) < 0.05
+
+
+def test_it_is_cold_again_after_a_pause() -> None:
+    wanted = mixed(6, 200, 40, 0.5)
+    faults = Faults(cold_requests=1, cold_s=2.0, cold_again_s=5.0)
+    due_s = [0.0, 4.0, 6.0, 20.0, 23.0, 30.0]  # an answer takes half a second
+    records = sorted(opened(machine(HEALTHY, faults), due_s, wanted).records, key=lambda r: r.seq)
+    assert [ttft_s(record) > 2.0 for record in records] == [True, False, False, True, False, True]
 
 
 def test_a_serial_front_end_spaces_first_tokens_evenly() -> None:

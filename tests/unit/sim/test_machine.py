@@ -38,6 +38,8 @@ FAULTS = st.builds(
     early_eos_share=st.sampled_from([0.0, 0.5]),
     frame_tokens=st.integers(1, 3),
     buffer_frames=st.sampled_from([0, 4, WHOLE_ANSWER]),
+    cold_again_s=st.sampled_from([inf, 0.1]),
+    jitter=st.sampled_from([0.0, 0.2]),
     spell_s=st.sampled_from([0.0, 0.2]),
     quiet_s=st.just(0.3),
     spell_slowness=st.just(4.0),
@@ -166,12 +168,13 @@ def test_one_that_goes_away_makes_room_for_the_next() -> None:
 
 
 def test_the_router_spreads() -> None:
-    def shares(router: Router) -> list[int]:
+    def shares(router: Router, users: int = 9) -> list[int]:
         of = machine(setting(), replicas=3, router=router)
-        records = closed(of, 9, asks([8] * 90, [5] * 90)).records
+        records = closed(of, users, asks([8] * 90, [5] * 90)).records
         return [sum((r.server or {}).get("replica") == i for r in records) for i in range(3)]
 
     assert shares("turns") == [30, 30, 30]
+    assert shares("least", users=1) == [30, 30, 30]
     assert shares("least") == [30, 30, 30]
     assert all(15 < share < 45 for share in shares("random"))
 
@@ -200,3 +203,6 @@ def test_a_count_below_one_is_no_setting() -> None:
         setting(slots=0)
     with pytest.raises(ValueError, match="below 1"):
         setting(kv_blocks=0)
+    for counts in ((0, 1, None), (1, 0, None), (1, 1, 0)):
+        with pytest.raises(ValueError, match="below 1"):
+            Ask(0, *counts)

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+from math import log
 from random import Random
+from statistics import fmean, stdev
 
 import pytest
 from hypothesis import given
@@ -53,3 +55,12 @@ def test_spells_take_their_share_of_the_time() -> None:
     seen = [pace.slowness(i / 20) for i in range(100_000)]
     assert set(seen) == {1.0, 5.0}
     assert seen.count(5.0) / len(seen) == pytest.approx(1 / 3, abs=0.02)
+
+
+def test_jitter_is_drawn_once_for_a_step() -> None:
+    pace = _pace(Faults(jitter=0.3))
+    twice = [(pace.slowness(float(i)), pace.slowness(float(i))) for i in range(20_000)]
+    assert all(one == other for one, other in twice)
+    logs = [log(one) for one, _ in twice]
+    assert fmean(logs) == pytest.approx(0.0, abs=0.01)
+    assert stdev(logs) == pytest.approx(0.3, rel=0.03)
