@@ -104,7 +104,7 @@ class Engine:
             raise ValueError("a request that never fits")
         if self.next_s == inf:
             self._ready_s = max(self._ready_s, now_s)
-        self.waiting.append(Running(ask))
+        self.waiting.append(Running(ask, now_s))
 
     def cancel(self, key: int) -> bool:
         """Nobody waits for it any more; whether it was there."""
@@ -360,6 +360,7 @@ class Engine:
             one.counts,
             one.written,
             one.cached,
+            one.entered_s,
             one.admitted_s,
             one.preemptions,
             self._replica,

@@ -18,7 +18,10 @@ class Answer(NamedTuple):
     tokens: int
     cached: int
     """Prompt tokens that were taken from the prefix cache."""
+    entered_s: float
+    """When it reached the engine: before that it was on its way or in front of it."""
     admitted_s: float
+    """When it first got a slot."""
     preemptions: int
     replica: int = 0
     at_limit: bool = True

@@ -17,7 +17,7 @@ class Faults(msgspec.Struct, frozen=True, kw_only=True):
     rate_per_s: float | None = None
     """Requests let in per second, by a bucket of `rate_burst`; the rest get status 429."""
     rate_burst: int = 1
-    refuse_s: float = 0.001
+    refuse_s: float = 0.02
     """What a refusal takes, above 0: a client that asks again at once must not ask for ever at one moment."""
     drop_share: float = 0.0
     """Requests that get lost on the way and are never answered."""

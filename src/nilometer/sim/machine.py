@@ -53,6 +53,9 @@ class _Deadline(NamedTuple):
 class Machine:
     """Use: `submit` what comes, `step` to a moment, take the events, again. Keys in use at once are different.
 
+    In real time a request is submitted after all steps up to its moment; the machine keeps its own times however late
+    it is called. The generator that is handed in is the machine's alone.
+
     `tokens`: whether each token is told as it comes; if not, only ends are, with all stamps. Slow spells come to all
     replicas at the same moments.
     """
@@ -64,7 +67,7 @@ class Machine:
             Engine(
                 plan.setting,
                 _seeded(random.getrandbits(64)),
-                pace=Pace(faults, _seeded(spells), i) if faults.slows else None,
+                pace=Pace(faults, _seeded(spells), _seeded(random.getrandbits(64)), i) if faults.slows else None,
                 replica=i,
                 tokens=tokens,
             )

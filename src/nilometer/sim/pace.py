@@ -1,8 +1,8 @@
 """When a step that begins now ends, on a machine that is not always as fast as it should be.
 
 Slowness (spells, drift, throttling, a slow replica) is taken at the moment a step begins and holds for all of it;
-standing still (duty cycle) interrupts a step where it is. Whatever is
-drawn is drawn once for each moment, in order: equal generators give equal times, however often one looks.
+standing still (duty cycle) interrupts a step where it is. What is drawn is drawn in order, once for each moment: equal
+generators give equal times, however often one looks.
 """
 
 from __future__ import annotations
@@ -13,28 +13,18 @@ from random import Random
 from .faults import Faults
 
 
-class _Jitter:
-    """Of the step that begins at a moment, asked once or several times in a row."""
-
-    def __init__(self, spread: float, random: Random) -> None:
-        self._spread, self._random = spread, Random(random.getrandbits(64))  # noqa: S311 - times, no secrets
-        self._at_s, self._factor = -1.0, 1.0
-
-    def of(self, at_s: float) -> float:
-        if at_s != self._at_s:
-            self._at_s, self._factor = at_s, exp(self._random.gauss(0.0, self._spread))
-        return self._factor
-
-
 class Pace:
-    """The pace of one replica. Moments in seconds, never asked to go back before the last one asked."""
+    """The pace of one replica. Moments in seconds, never asked to go back before the last one asked.
 
-    def __init__(self, faults: Faults, random: Random, replica: int = 0) -> None:
+    `spells`, `jitter`: what each is drawn from; replicas on one machine have spells from equal generators.
+    """
+
+    def __init__(self, faults: Faults, spells: Random, jitter: Random, replica: int = 0) -> None:
         named = faults.replica_slowness
         self._faults = faults
-        self._random = random
+        self._random, self._jitter = spells, jitter
         self._own = named[replica] if replica < len(named) else 1.0
-        self._jitters = _Jitter(faults.jitter, random)
+        self._drawn_s, self._drawn = -1.0, 1.0
         self._spell_from_s = self._spell_to_s = 0.0
         self._spells = faults.spell_s > 0 and faults.spell_slowness != 1
 
@@ -46,11 +36,17 @@ class Pace:
             factor *= faults.throttle_slowness
         if self._spells and self._in_spell(at_s):
             factor *= faults.spell_slowness
-        return factor * self._jitters.of(at_s) if faults.jitter else factor
+        return factor * self._jitter_of(at_s) if faults.jitter else factor
 
     def ends_s(self, begun_s: float, seconds: float) -> float:
         """When work of so many seconds, begun then, is done."""
         return self._worked(begun_s, seconds * self.slowness(begun_s))
+
+    def _jitter_of(self, at_s: float) -> float:
+        """Of the step that begins then, asked once or several times in a row."""
+        if at_s != self._drawn_s:
+            self._drawn_s, self._drawn = at_s, exp(self._jitter.gauss(0.0, self._faults.jitter))
+        return self._drawn
 
     def _in_spell(self, at_s: float) -> bool:
         while at_s >= self._spell_to_s:

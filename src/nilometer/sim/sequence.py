@@ -21,6 +21,7 @@ class Running:
         "counts",
         "emitted",
         "ends_at",
+        "entered_s",
         "gains",
         "given",
         "grows",
@@ -33,8 +34,9 @@ class Running:
         "written",
     )
 
-    def __init__(self, ask: Ask) -> None:
+    def __init__(self, ask: Ask, entered_s: float) -> None:
         self.ask = ask
+        self.entered_s = entered_s
         self.written = ask.written
         self.left = 0
         """Prompt tokens not computed yet since it was last admitted."""

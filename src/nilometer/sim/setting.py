@@ -62,7 +62,8 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
     slots: int = 256
     """Sequences at once."""
     max_batched_tokens: int = 2048
-    """Prompt and decoded tokens of one step; a static batch takes its prompts whole, however many."""
+    """Prompt and decoded tokens of one step. A static batch takes its prompts whole, however many; and all that decode
+    do so in every step, even if slots x tokens of a round are more than this."""
     kv_blocks: int | None = None
     """None = a pool that never fills."""
     block_tokens: int = 16

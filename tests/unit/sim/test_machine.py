@@ -206,3 +206,15 @@ def test_a_count_below_one_is_no_setting() -> None:
     for counts in ((0, 1, None), (1, 0, None), (1, 1, 0)):
         with pytest.raises(ValueError, match="below 1"):
             Ask(0, *counts)
+
+
+def test_where_a_request_waited() -> None:
+    """Two come at once to a front end of 60 ms and one slot: the second waits in front, then for the first to end."""
+    made = machine(setting(slots=1), Faults(front_s=0.060))
+    for ask in asks([8] * 2, [10, 10]):
+        made.submit(ask, 0.0)
+    first, second = (event.answer for _ in range(2) for event in made.step(inf))
+    assert first is not None
+    assert second is not None
+    assert (first.entered_s, first.admitted_s, first.stamps[0]) == pytest.approx((0.060, 0.060, 0.070))
+    assert (second.entered_s, second.admitted_s, second.stamps[0]) == pytest.approx((0.120, 0.160, 0.170))

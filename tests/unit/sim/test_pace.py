@@ -13,7 +13,7 @@ from nilometer.sim.pace import Pace
 
 
 def _pace(faults: Faults, replica: int = 0) -> Pace:
-    return Pace(faults, Random(1), replica)
+    return Pace(faults, Random(1), Random(2), replica)
 
 
 def test_nothing_is_wrong_unless_said() -> None:

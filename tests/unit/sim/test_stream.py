@@ -11,7 +11,7 @@ from nilometer.sim.stream import changes, passed_on
 
 
 def _answer(counts: list[int]) -> Answer:
-    return Answer(array("d", [float(i) for i in range(len(counts))]), counts, sum(counts), 0, 0.0, 0)
+    return Answer(array("d", [float(i) for i in range(len(counts))]), counts, sum(counts), 0, 0.0, 0.0, 0)
 
 
 def test_the_first_token_comes_at_once_and_later_ones_by_so_many() -> None:
