@@ -5,13 +5,17 @@ few straight lines in them: a simulator may leap over such steps and stay exact.
 
 from __future__ import annotations
 
-from functools import cache
+from functools import lru_cache
 from typing import NamedTuple, Protocol
 
 import msgspec
 
 from nilometer.plan.latency.step import decode_step, prefill_step
 from nilometer.plan.latency.work import Setup
+
+
+KEPT = 1 << 14
+"""Compositions whose lines are kept."""
 
 
 class Line(NamedTuple):
@@ -77,7 +81,7 @@ class Roofline:
         one = decode_step(setup, 1, context)
         self._setup = setup
         self._cached_token_s = (max if one.overlaps else _both)(one.cache_s, one.attention_s) / context
-        self.lines = cache(self._lines)
+        self.lines = lru_cache(maxsize=KEPT)(self._lines)
 
     def seconds(self, prefilled: int, decoded: int, cached: int) -> float:
         """Of one step."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from itertools import accumulate
-from math import erf, log, sqrt
+from math import erf, exp, log, sqrt
 from random import Random
+from statistics import NormalDist
 
 import numpy as np
 import pytest
@@ -94,7 +95,15 @@ def _mean_of_greatest(cv: float, batch: int) -> float:
     return float(np.trapezoid(1 - cdf**batch, x))
 
 
-_OUTPUT = 150.0
+def _spread(count: int, cv: float, seed: int) -> list[int]:
+    """Log-normal lengths of mean 150: evenly spread quantiles in a random order."""
+    var = log(1 + cv * cv)
+    spread = NormalDist(log(150) - var / 2, sqrt(var))
+    lengths = [max(1, round(exp(spread.inv_cdf((i + 0.5) / count)))) for i in range(count)]
+    Random(seed).shuffle(lengths)
+    return lengths
+
+
 STATIC_USE = {
     (8, 0.3): (0.67, 1.43),
     (8, 0.5): (0.54, 1.76),
@@ -112,7 +121,8 @@ STATIC_USE = {
 @pytest.mark.parametrize(("batch", "cv"), STATIC_USE)
 def test_a_static_batch_waits_for_its_longest(batch: int, cv: float) -> None:
     """With steady steps: E[O] / E[max of B] of the slots' time is used, and continuous batching uses all of it."""
-    wanted = mixed(batch * 160, 8, _OUTPUT, cv, seed=batch)
+    outputs = _spread(batch * (200 if batch == 8 else 100), cv, seed=batch)
+    wanted = asks([8] * len(outputs), outputs)
     rates = []
     for policy in ("static", "chunked"):
         played = closed(machine(setting(policy=policy, slots=batch)), 3 * batch, wanted)
