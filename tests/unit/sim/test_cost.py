@@ -7,11 +7,14 @@ from msgspec.structs import replace
 from tests.unit.plan.shapes import DEEPSEEK_V2_LITE, LLAMA_8B
 
 from nilometer.plan.devices import device
+from nilometer.plan.latency.roofline import Lengths, latency
 from nilometer.plan.latency.step import decode_step, prefill_step
 from nilometer.plan.latency.work import Setup
 from nilometer.plan.model.parallel import Parallel
 from nilometer.plan.model.precision import precision_of
 from nilometer.sim.cost import Cost, Kinked, Linear, Roofline
+
+from .made import asks, closed, machine, seconds, setting
 
 SETUP = Setup(shape=LLAMA_8B, device=device("h100"), precision=precision_of("bf16"))
 LINEAR = Linear(fixed_s=7.0, prefill_token_s=0.5, decode_token_s=0.25, cached_token_s=0.125)
@@ -54,3 +57,13 @@ def test_lines_say_what_seconds_says(prefilled: int, decoded: int, cached: int) 
         assert max(at + slope * cached for at, slope in lines) == pytest.approx(
             cost.seconds(prefilled, decoded, cached)
         )
+
+
+@pytest.mark.parametrize(("users", "within"), [(1, 0.02), (16, 0.05), (64, 0.1)])
+def test_step_by_step_gives_the_throughput_of_the_formula(users: int, within: float) -> None:
+    """The plan's closed form knows no steps and no chunks; equal lengths are what it is made for."""
+    plan = latency(SETUP, Lengths(512, 128), users)
+    of = machine(setting(Roofline(SETUP, context=576), max_batched_tokens=8192))
+    played = closed(of, users, asks([512] * users * 6, [128] * users * 6))
+    per_s = users * 6 * 128 / max(seconds(record.end_ns) for record in played.records)
+    assert per_s == pytest.approx(plan.output_tokens_per_s.mid, rel=within)

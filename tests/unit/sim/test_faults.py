@@ -334,3 +334,15 @@ def test_the_summary_takes_them_as_measured_ones() -> None:
     assert made.throughput.output_tokens_per_s == pytest.approx(len(tokens) / 18.0, rel=1e-6)
     assert (made.latency_ms["itl"].n or 0) > 0
     assert made.latency_from == "sent"
+
+
+def test_the_summary_of_an_open_loop_counts_from_due_and_knows_refusals() -> None:
+    due_s = [i / 40 for i in range(1_200)]
+    of = machine(HEALTHY, Faults(rate_per_s=30.0, rate_burst=5))
+    played = opened(of, due_s, mixed(1_200, 200, 40, 0.5), stop_s=30.0)
+    asked = Spec(target="http://127.0.0.1:1", load=Load(rate_per_s=40.0, warmup_s=0.0, duration_s=30.0, window="0..30"))
+    made = summarise(iter(played.records), asked, played.phases, Health())
+    assert made.latency_from == "due"
+    assert made.requests.errors == {"http_429": made.requests.error}
+    assert made.requests.ok == pytest.approx(900 + 5, abs=2)
+    assert made.latency_ms["start_lag"].max == 0.0
