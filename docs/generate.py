@@ -1,7 +1,8 @@
 """Write the reference pages from the code and the locale files: `python -m docs.generate`; `--check` only compares.
 
 Nothing in a page is typed by hand: errors and findings come from the catalogues of words, metrics from their table,
-TOML keys from `core.spec`, the commands from their own --help, the archive from its schema.
+TOML keys from `core.spec`, the commands from their own --help, the archive from its schema, models, devices and what
+plans are off from the tables and benches of plans.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from nilometer.cli.root import COMMANDS, nilo
 from nilometer.core.spec import Spec
 from nilometer.metrics.catalogue import METRICS
 from nilometer.text.i18n import LANGUAGES, Catalogue
+
+from . import plan_tables
 
 FOLDER = Path(__file__).parent / "reference"
 SUFFIX = {"en": ".md", "zh": ".zh-CN.md"}
@@ -91,6 +94,9 @@ BODIES: dict[str, Callable[[Catalogue], Iterator[str]]] = {
     "toml": toml,
     "cli": cli,
     "archive": archive,
+    "models": plan_tables.models,
+    "devices": plan_tables.devices,
+    "plan-accuracy": plan_tables.accuracy,
 }
 
 

@@ -23,9 +23,12 @@ NAMES = (
     "explanation/three-axes",
     "how-to/plan-before-you-buy",
     "how-to/choose-by-a-plan",
+    "how-to/audit-an-engine",
+    "../README",
 )
 PAGES = [f"{name}{end}" for name in NAMES for end in (".md", ".zh-CN.md")]
 
+_FILE = re.compile(r"`([\w-]+\.yaml)`[:：]\n\n```yaml\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _SHOWN = re.compile(r"^```\n((?:nilo [^\n]*\n)+)```\n\n```text\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
@@ -40,7 +43,10 @@ def test_there_are_outputs_to_hold() -> None:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_a_page_shows_what_is_printed(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_page_shows_what_is_printed(page: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, text in _FILE.findall((DOCS / page).read_text("utf-8")):
+        (tmp_path / name).write_text(text)
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("NILO_LANG", "en")
     for command, lines in shown(page):

@@ -15,7 +15,9 @@ import pytest
 
 from nilometer.engines import embedded, prepare
 from nilometer.engines.process import LaunchedEngine
+from nilometer.metrics.server_figures import Slots, figures
 from nilometer.net.fetch import fetch
+from nilometer.sources.metrics_page import read_url
 
 pytestmark = [pytest.mark.live, pytest.mark.xdist_group("live")]
 
@@ -135,6 +137,21 @@ def test_the_metrics_page_is_open(engine: LaunchedEngine) -> None:
     answer = fetch(engine.url + "/metrics")
     assert answer.status == 200
     assert b"llamacpp:tokens_predicted_total" in answer.body
+
+
+def test_the_metrics_page_counts_what_was_asked_between_two_looks(engine: LaunchedEngine) -> None:
+    before = read_url(engine.url)
+    asked = [usage(ask(engine, "/v1/completions", prompt="The river rises", max_tokens=12, ignore_eos=True))]
+    asked.append(usage(ask(engine, "/v1/completions", prompt="The well is deep.", max_tokens=20, ignore_eos=True)))
+    after = read_url(engine.url)
+    found = after.beside(figures(after.page, before.page, 1.0))
+    assert (found.engine, found.reset, found.broken_lines) == ("llama.cpp", False, 0)
+    assert (found.running, found.waiting) == (0, 0)
+    assert found.generation_tokens == sum(each["completion_tokens"] for each in asked)  # type: ignore[misc]
+    assert found.prompt_tokens == sum(each["prompt_tokens"] for each in asked)  # type: ignore[misc]
+    assert found.slots == Slots(total=4, busy=0, context_tokens=1024)
+    assert found.decode_tps_per_slot is not None
+    assert 1 < found.decode_tps_per_slot < 100_000
 
 
 def test_many_connections_kept_alive_do_not_queue_for_a_thread(engine: LaunchedEngine) -> None:

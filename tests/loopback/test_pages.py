@@ -23,10 +23,12 @@ import pytest
 from click.testing import CliRunner
 from tests.loopback import speaking
 from tests.loopback.replay import Replay
+from tests.loopback.scripted import Scripted
 from tests.loopback.speaking import Speak, speaker
 from tests.structure.test_pages import commands_in
 from tests.unit.sources.models.ggufs import ATTENTION, DENSE, HEADS
 from tests.unit.sources.models.ggufs import write as write_gguf
+from tests.unit.sources.test_engine_servers import answers
 
 from nilometer.cli.root import nilo
 from nilometer.engines.mock import launched
@@ -83,6 +85,20 @@ def fast_mock() -> Iterator[str]:
 def named_mock() -> Iterator[str]:
     """One whose model is a known one."""
     with launched(Script(models=("llama-3.1-8b",), ttft_ms=5, gap_ms=1)) as server:
+        yield server.url
+
+
+@contextmanager
+def running_vllm() -> Iterator[str]:
+    """A vLLM that tells how it was started."""
+    labels = 'block_size="16",enable_prefix_caching="False",gpu_memory_utilization="0.82",num_gpu_blocks="12418"'
+    model = {"id": "m", "root": "meta-llama/Llama-3.1-8B-Instruct", "owned_by": "vllm", "max_model_len": 131_072}
+    pages = {
+        "/metrics": f"vllm:cache_config_info{{{labels}}} 1.0\n".encode(),
+        "/v1/models": {"data": [model]},
+        "/version": {"version": "0.19.0"},
+    }
+    with Scripted(answers(pages)) as server:
         yield server.url
 
 
@@ -186,6 +202,10 @@ def levels(group: Told) -> list[str]:
 def swept(group: Told) -> bool:
     """How many levels are kept is the machine's affair, busy as it may be; that each was loaded is not."""
     return all(ok(run) > 0 for run in group["runs"])
+
+
+def audited(plan: Told) -> set[str]:
+    return {finding["slug"] for finding in plan["audit"]}
 
 
 def tpot(plan: Told, load: int) -> float:
@@ -339,7 +359,7 @@ PAGES = {
             "--memory": lambda plan: plan["device"]["bandwidth_bytes_per_s"] == 1008e9,
             "smollm2": lambda plan: plan["model"]["name"] == "HuggingFaceTB/SmolLM2-135M",
             "--workload": lambda plan: plan["requests"]["lengths_from"] == "workload",
-            "lognormal": lambda plan: plan["kv"]["fits_of_these_lengths"] > 5 * plan["kv"]["max_concurrency"],
+            "lognormal": lambda plan: plan["kv"]["fits_of_these_lengths"] > 3 * plan["kv"]["max_concurrency"],
             "--calibrate": calibrated,
         },
     ),
@@ -347,7 +367,19 @@ PAGES = {
         fast_mock,
         checks={
             "llama-3.1-70b": lambda plan: plan["fits"] is False,
+            "4090 --engine-version": lambda plan: plan["fits"] is False and plan["kv"]["max_concurrency"] > 1,
             "--slo": lambda plan: plan["fits"] and plan["options"],
+        },
+    ),
+    "how-to/audit-an-engine": Page(
+        running_vllm,
+        checks={
+            "--gpu-memory-utilization": lambda plan: audited(plan) >= {"audit_share_low", "audit_prefix_off"},
+            "--max-num-seqs 256": lambda plan: plan["fits"] and not plan["audit"],
+            "vllm.yaml": lambda plan: audited(plan) == {"audit_chunk_stall", "audit_flag_misspelt"},
+            "--audit http": lambda plan: audited(plan) >= {"audit_seqs_over_kv", "audit_prefix_unset"},
+            "llama-server": lambda plan: audited(plan) == {"audit_slot_short"},
+            "ollama": lambda plan: audited(plan) == {"audit_prompts_cut"},
         },
     ),
     "explanation/where-the-memory-goes": Page(
@@ -355,7 +387,7 @@ PAGES = {
         checks={
             "--layers": lambda plan: plan["kv"]["bytes_per_token"] == 131_072 and plan["kv"]["bytes"] == 4 * 2**30,
             "h100": lambda plan: plan["kv"]["tokens"] == 443_872,
-            "lognormal": lambda plan: plan["kv"]["fits_of_these_lengths"] > 9 * plan["kv"]["max_concurrency"],
+            "lognormal": lambda plan: plan["kv"]["fits_of_these_lengths"] > 10 * (plan["kv"]["tokens"] // 16_384),
         },
     ),
     "explanation/why-decode-is-slow": Page(

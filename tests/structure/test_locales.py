@@ -131,7 +131,7 @@ def _without_code(text: str) -> str:
 
 @cache
 def _trees() -> dict[Path, ast.Module]:
-    files = [*SOURCE.rglob("*.py"), ROOT / "docs" / "generate.py"]
+    files = [*SOURCE.rglob("*.py"), *(ROOT / "docs").glob("*.py")]
     return {path: ast.parse(path.read_text("utf-8")) for path in files}
 
 

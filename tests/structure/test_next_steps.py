@@ -17,8 +17,8 @@ from nilometer.cli.root import nilo
 from nilometer.text.i18n import LANGUAGES, Catalogue
 
 SOURCE = Path(__file__).parents[2] / "src" / "nilometer"
-FOREIGN_OPTIONS = {"-np", "-Hn", "-g", "-m", "--no-deps", "--output-details"}
-"""Options of other programs that a sentence or a command may name: llama-server, ulimit, cpupower, pip,
+FOREIGN_OPTIONS = {"-np", "-Hn", "-g", "-m", "--no-deps", "--output-details", "--metrics", "--enable-metrics"}
+"""Options of other programs that a sentence or a command may name: llama-server, SGLang, ulimit, cpupower, pip,
 SGLang's bench_serving."""
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from nilometer.core.errors import SpecError
 from nilometer.core.finding import Finding
@@ -12,8 +12,7 @@ from nilometer.plan.audit.traps import audit
 from nilometer.plan.launch.fields import Launch
 from nilometer.sources.launches import read_launch
 
-if TYPE_CHECKING:
-    from .planning import Asked
+from .planning import Asked, is_this
 
 _SAID = (
     "engine",
@@ -55,7 +54,7 @@ def audited(found: Asked, launch: Launch, given: Mapping[str, Any]) -> tuple[Fin
         prefix_tokens=given["shared_prefix"],
         prefix_share=1.0 if given["shared_prefix"] else None,
         concurrency=given["concurrency"],
-        cores=_cores() if given["device"] == "this" else None,
+        cores=_cores() if is_this(given["device"]) else None,
     )
     return audit(launch, wanted)
 

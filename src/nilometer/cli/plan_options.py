@@ -13,6 +13,7 @@ from .values import PRICE, SHARE
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 _COUNT = click.IntRange(1, 1_000_000)
+_LAYERS = click.IntRange(1, 10_000)
 _RATE = click.FloatRange(0, 1e6, min_open=True)
 _DEVICES = click.IntRange(1, 4096)
 
@@ -69,7 +70,7 @@ _OPTIONS = (
     ),
     click.option("--shared-prefix", type=TOKENS, help="Tokens that prompts begin with alike, for the audit."),
     click.option("--explain", is_flag=True, help="Each formula with its numbers filled in."),
-    click.option("--layers", type=_COUNT, help="A shape by numbers, without a model: its layers."),
+    click.option("--layers", type=_LAYERS, help="A shape by numbers, without a model: its layers."),
     click.option("--kv-heads", type=_COUNT, help="Its KV heads."),
     click.option("--head-dim", type=_COUNT, help="The width of a head."),
     click.option("--heads", type=_COUNT, help="Its query heads; with the next three its weights are known too."),

@@ -9,11 +9,15 @@ import click
 
 from .values import Unfit
 
-_NUMBER = re.compile(r"(?P<number>\d+(?:\.\d*)?|\.\d+)\s*(?P<unit>[a-z/]*)")
+_NUMBER = re.compile(r"(?P<number>\d{1,9}(?:\.\d{0,9})?|\.\d{1,9})\s*(?P<unit>[a-z/]*)")
 
 
 class Amount(click.ParamType[float]):
-    """A number with a unit of a table; without one it is of the unit that stands first there."""
+    """A number above 0 with a unit of a table; without one it is of the unit that stands first there.
+
+    Nine digits before the point are the most, as for tokens: beyond it sums are no longer exact, and what is typed is
+    a slip.
+    """
 
     def __init__(self, name: str, units: dict[str, float], form: str) -> None:
         self.name = name
@@ -25,7 +29,7 @@ class Amount(click.ParamType[float]):
             return float(value)
         found = _NUMBER.fullmatch(str(value).strip().lower())
         scale = None if found is None else self._scale(found["unit"])
-        if found is None or scale is None:
+        if found is None or scale is None or not float(found["number"]):
             raise Unfit(str(value), self._form, param, ctx)
         return float(found["number"]) * scale
 

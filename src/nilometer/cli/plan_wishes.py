@@ -54,7 +54,7 @@ def _against(text: str | None) -> Iterator[tuple[str, float | None]]:
             hour = float(price) if priced else None
         except ValueError:
             hour = -1.0
-        if not name or (hour is not None and not 0 <= hour < float("inf")):
+        if not name or (hour is not None and not 0 <= hour <= 1e12):
             raise SpecError("plan_against_wrong", piece=piece)
         yield name, hour
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from math import ceil
 from random import Random
@@ -15,7 +16,8 @@ from nilometer.plan.devices import Device, device, device_of
 from nilometer.plan.latency.roofline import Lengths
 from nilometer.plan.launch.fields import Launch
 from nilometer.plan.launch.settled import settled
-from nilometer.plan.memory.flight import SHARE, Pairs, demand
+from nilometer.plan.memory.flight import SHARE, Pairs
+from nilometer.plan.memory.mix import in_tokens
 from nilometer.plan.memory.startup import Settings
 from nilometer.plan.model.parallel import Parallel
 from nilometer.plan.model.parameters import parameters
@@ -75,7 +77,7 @@ def asked(model: str | None, given: Given, launch: Launch | None = None) -> Aske
         shape=shape,
         precision=precision,
         device=place,
-        engine=given["engine"] or ("vllm" if precision.mix is None else "llama.cpp"),
+        engine=(given["engine"] or "").strip().lower() or ("vllm" if precision.mix is None else "llama.cpp"),
         version=given["engine_version"],
         parallel=Parallel(**{name: given[name] or 1 for name in ("tensor", "pipeline", "data", "expert")}),
         settings=_settings(given),
@@ -91,14 +93,24 @@ def asked(model: str | None, given: Given, launch: Launch | None = None) -> Aske
         question = as_started(question, launch)
     cut = sum(old != new for old, new in zip(pairs, kept, strict=True))
     params: dict[str, Param] = {"share": cut / len(pairs) if pairs else 0.0, "limit": limit}
-    notes = (Finding(slug="plan_lengths_cut", kind="note", severity="medium", params=params),) if cut else ()
-    return Asked(question, read, lengths_from, notes)
+    notes = [Finding(slug=slug, kind="note", severity="medium") for slug in shape.left_out]
+    if cut:
+        notes.append(Finding(slug="plan_lengths_cut", kind="note", severity="medium", params=params))
+    if limit is not None and question.context > limit:
+        over: dict[str, Param] = {"context": question.context, "limit": limit}
+        notes.append(Finding(slug="plan_context_over", kind="note", severity="medium", params=over))
+    return Asked(question, read, lengths_from, tuple(notes))
 
 
 def _within(pairs: Pairs, limit: int | None) -> Pairs:
-    """No engine takes a request longer than its limit: the input is cut to it, the output to what that leaves."""
-    if limit is None:
+    """No engine takes a request longer than its limit: the input is cut to it, the output to what that leaves.
+
+    SpecError `plan_number_too_small` for a limit without room for one token of each.
+    """
+    if limit is None or not pairs:
         return pairs
+    if limit < 2:
+        raise SpecError("plan_number_too_small", key="max context", value=limit, least=2)
     cut = ((min(given, limit - 1.0), out) for given, out in pairs)
     return tuple((given, min(out, limit - given)) for given, out in cut)
 
@@ -213,7 +225,7 @@ def _device(given: Given) -> Device | None:
         if memory is None or bandwidth is None or flops is None:
             raise SpecError("plan_device_incomplete")
         return device_of(bandwidth, flops, memory)
-    found = _this() if name == "this" else device(name)
+    found = _this() if is_this(name) else device(name)
     changes: dict[str, Any] = {}
     if memory is not None:
         changes |= {"memory_bytes": memory, "visible_bytes": memory}
@@ -225,6 +237,11 @@ def _device(given: Given) -> Device | None:
     if not found.memory_bytes:
         raise SpecError("plan_device_memory_unknown", device=found.name)
     return found
+
+
+def is_this(name: str | None) -> bool:
+    """Whether `--device` means this machine."""
+    return (name or "").strip().lower() == "this"
 
 
 def _this() -> Device:
@@ -251,7 +268,7 @@ def _lengths(given: Given) -> tuple[Lengths, Pairs, str]:
 
 
 def _drawn(inputs: str, outputs: str) -> Pairs:
-    if inputs.strip().isdigit() and outputs.strip().isdigit() and int(inputs) and int(outputs):
+    if all(re.fullmatch(r"[1-9][0-9]{0,6}", text.strip()) for text in (inputs, outputs)):
         return ((float(inputs), float(outputs)),)
     from nilometer.experiment.approach import length_mix
 
@@ -287,5 +304,5 @@ def _context(pairs: Pairs, lengths: Lengths, at_once: int) -> int:
     """
     if not pairs:
         return round(lengths.input + lengths.output)
-    one = demand(pairs, float)
+    one = in_tokens(pairs)
     return ceil(min(one.largest, one.quantile_of_sum(at_once, SHARE) / at_once))

@@ -29,6 +29,7 @@ COMMANDS = {
     "lab": "A lesson of the handbook on the embedded engine, both sides shown.",
     "runs": "The performance archive: list, show, tag, prune, export, import, copy, check.",
     "report": "One self-contained HTML file of runs; also Markdown, CSV, JSON, Parquet.",
+    "scrape": "A server's metrics page in common terms; the differences of two.",
     "engine": "Engines nilometer can launch: list, prepare, start, show.",
     "doctor": "Can this machine measure, does the target answer.",
     "mock": "A server with scripted timing and faults that logs the truth.",

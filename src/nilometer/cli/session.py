@@ -72,7 +72,7 @@ class Session:
 
     def fail(self, error: NiloError) -> None:
         """One line on stderr: what, slug, next step."""
-        click.echo(self.mask(error_line(self.words, error)), err=True)
+        click.echo(self.mask(error_line(self.words, error, self.mask)), err=True)
 
 
 def indented(machine: object) -> str:
@@ -89,18 +89,30 @@ def _width() -> int:
     return min(max(get_terminal_size((80, 24)).columns, 60), 100) if sys.stdout.isatty() else 80
 
 
-def error_line(words: Catalogue, error: NiloError) -> str:
-    """`nilo: WHAT (SLUG). Next: STEP` in the session's language."""
-    what, step = _told(words, error)
+def error_line(words: Catalogue, error: NiloError, mask: Callable[[str], str] = NO_SECRETS) -> str:
+    """`nilo: WHAT (SLUG). Next: STEP` in the session's language; `mask` goes over each value before it is cut."""
+    what, step = _told(words, error, mask)
     return words.say("screen.error_line", what=what, slug=error.slug, step=step)
 
 
-def _told(words: Catalogue, error: NiloError) -> tuple[str, str]:
+def _told(words: Catalogue, error: NiloError, mask: Callable[[str], str]) -> tuple[str, str]:
     """What is wrong and what to do, with the same of the error behind it where its words ask for that."""
-    params = dict(error.params)
+    params = {key: brief(mask(one)) if isinstance(one, str) else one for key, one in error.params.items()}
     if isinstance(error.__cause__, NiloError):
-        params["cause"], params["remedy"] = _told(words, error.__cause__)
+        params["cause"], params["remedy"] = _told(words, error.__cause__, mask)
     return words.say(f"error.{error.slug}.what", **params), words.say(f"error.{error.slug}.next", **params)
+
+
+VALUE_MOST = 600
+"""Characters of a value in an error's line: a path, a list of names. What was pasted by mistake is far longer."""
+_HEAD, _TAIL = 400, 100
+
+
+def brief(value: str) -> str:
+    """A value as a line can hold it: in the middle of a long one stands `...`, and no sign moves the cursor."""
+    if len(value) > VALUE_MOST:
+        value = f"{value[:_HEAD]}...{value[-_TAIL:]}"
+    return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in value)
 
 
 @contextmanager

@@ -47,9 +47,12 @@ def _usage(context: click.Context | None) -> str:
 
 
 def _no_option(fault: click.NoSuchOption, _: Sequence[str]) -> Told:
-    if not fault.possibilities:
+    params = [] if fault.ctx is None else fault.ctx.command.params
+    begun = [name for param in params for name in param.opts if name.startswith(fault.option_name)]
+    near = (*begun, *(fault.possibilities or ()))
+    if not near:
         return "option_unknown", {"option": fault.option_name}
-    return "option_misspelt", {"option": fault.option_name, "near": fault.possibilities[0]}
+    return "option_misspelt", {"option": fault.option_name, "near": near[0]}
 
 
 def _misused(fault: click.BadOptionUsage, arguments: Sequence[str]) -> Told:

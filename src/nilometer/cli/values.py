@@ -140,12 +140,13 @@ class Price(click.ParamType[dict[str, Any]]):
 
     name = "price"
     _KEYS: ClassVar = {
-        "in": ("input_per_million", float),
-        "out": ("output_per_million", float),
-        "hour": ("device_hour", float),
-        "devices": ("devices", int),
-        "currency": ("currency", str),
+        "in": ("input_per_million", float, 0),
+        "out": ("output_per_million", float, 0),
+        "hour": ("device_hour", float, 0),
+        "devices": ("devices", int, 1),
+        "currency": ("currency", str, 0),
     }
+    """As it is written: name in the spec, kind, and the least it may be."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> dict[str, Any]:
         if isinstance(value, dict):
@@ -154,11 +155,11 @@ class Price(click.ParamType[dict[str, Any]]):
         for piece in str(value).split(","):
             name, _, text = (part.strip() for part in piece.partition("="))
             try:
-                key, kind = self._KEYS[name]
-                price[key] = kind(text)
+                key, kind, least = self._KEYS[name]
+                price[key] = part = kind(text)
             except (KeyError, ValueError):
-                text = ""
-            if not text:
+                text = part = ""
+            if not text or not (isinstance(part, str) or least <= part <= 1e12):
                 raise Unfit(piece, "in=0.15,out=0.60,hour=2.50,devices=2,currency=CNY", param, ctx)
         return price
 

@@ -20,6 +20,7 @@ from nilometer.load.probe import ProbeResult, Step, probe, unprobed
 from nilometer.load.probe_talk import apis
 from nilometer.net.endpoint import Endpoint, parse
 from nilometer.net.route import resolve
+from nilometer.sources.lines import Stream
 from nilometer.sources.texts import read_asked
 from nilometer.wire.dialects import generates, spoken
 from nilometer.workload import lengths
@@ -236,15 +237,15 @@ def length_mix(text: str) -> Distribution:
 
 
 def _counts(file: str) -> list[int]:
-    try:
-        lines = Path(file).read_text("utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as fault:
-        raise SpecError("file_unreadable", file=file, detail=str(fault)) from None
     counts = []
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        if not line.strip().isdigit():
-            raise SpecError("lengths_file", file=file, line=number, text=line[:40])
-        counts.append(int(line))
+    for number, line in Stream(Path(file)).lines():
+        text = (line or b"").strip()
+        if not text.isdigit() or len(text) > _COUNT_DIGITS:
+            told = text[:40].decode("utf-8", "replace")
+            raise SpecError("lengths_file", file=file, line=number, text=told)
+        counts.append(int(text))
     return counts
+
+
+_COUNT_DIGITS = 9
+"""A length that is too long for any context is refused by what draws from it; more digits are no count of tokens."""

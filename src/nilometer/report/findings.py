@@ -14,6 +14,8 @@ _SEVERITY = {"high": 0, "medium": 1, "low": 2}
 _KIND = {"validity": 0, "cause": 1, "remedy": 2, "note": 3}
 _FIRST = "generator_limited"
 """Stands before all else: with it the figures are not the server's."""
+ENGINES = {"vllm": "vLLM", "sglang": "SGLang", "tensorrt-llm": "TensorRT-LLM", "tgi": "TGI", "ollama": "Ollama"}
+"""As their makers write them."""
 _IN_SENTENCE = 3
 """Figures of evidence that a sentence can carry."""
 
@@ -62,6 +64,8 @@ def all_evidence(finding: Finding, words: Catalogue) -> str | None:
 def _params(finding: Finding, words: Catalogue, ref: str | None) -> dict[str, Param]:
     """A sentence may name the run it is about, and take in the evidence."""
     told = {"run": ref, "evidence": _brief(finding, words), **finding.params}
+    if isinstance(engine := told.get("engine"), str):
+        told["engine"] = ENGINES.get(engine, engine)
     return {**told, "spread": _spread(finding, words)} if finding.slug == _FIRST else told
 
 

@@ -96,7 +96,7 @@ def _lead(answer: Answer, advice: Advice, words: Catalogue) -> Lead:
         return Lead(text=words.say("screen.plan.too_large", missing=missing, **facts), tone="trouble")
     held = int(plan.concurrency.mid) * question.parallel.data
     if not plan.starts and plan.fits:
-        told = {"engine": plan.engine, "longest": plan.context}
+        told = {"engine": findings.ENGINES.get(plan.engine, plan.engine), "longest": plan.context}
         return Lead(text=words.say("screen.plan.too_long", held=held, **facts, **told), tone="trouble")
     if not plan.fits and plan.starts and not plan.short_bytes:
         return Lead(text=words.say("screen.plan.too_few_slots", held=held, **facts), tone="trouble")

@@ -9,6 +9,7 @@ import tomllib
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
+from stat import S_ISDIR, S_ISREG
 from typing import Any
 
 import msgspec
@@ -107,6 +108,8 @@ def read_head(path: Path) -> Head:
     digest = hashlib.sha256()
     data = path.with_name(head.data)
     try:
+        if not S_ISREG(data.stat().st_mode):
+            raise DataError("file_piped", file=str(data))
         with data.open("rb") as file:
             while block := file.read(1 << 20):
                 digest.update(block)
@@ -117,13 +120,29 @@ def read_head(path: Path) -> Head:
     return head
 
 
+HEAD_MOST_BYTES = 1 << 20
+"""A head takes a few hundred bytes."""
+
+
+def _head_text(path: Path) -> str:
+    """The whole of a file that is short: what has no end, or is a data set itself, is not read to its end."""
+    mode = path.stat().st_mode
+    if not S_ISREG(mode) and not S_ISDIR(mode):
+        raise DataError("file_piped", file=str(path))
+    with path.open("rb") as file:
+        data = file.read(HEAD_MOST_BYTES + 1)
+    if len(data) > HEAD_MOST_BYTES:
+        raise DataError("workload_wrong", file=str(path), detail=f"> {HEAD_MOST_BYTES} B")
+    return data.decode("utf-8")
+
+
 def _stated(path: Path) -> Head:
     """What the file says of itself, its data file unseen."""
     try:
-        head = msgspec.convert(tomllib.loads(path.read_text("utf-8")), Head)
+        head = msgspec.convert(tomllib.loads(_head_text(path)), Head)
     except OSError as fault:
         raise DataError("file_unreadable", file=str(path), detail=fault.strerror or str(fault)) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, msgspec.ValidationError) as fault:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError, msgspec.ValidationError) as fault:
         raise DataError("workload_wrong", file=str(path), detail=str(fault)[:200]) from None
     if head.nilometer_workload != FORMAT:
         raise DataError("workload_newer", file=str(path), found=head.nilometer_workload, known=FORMAT)

@@ -124,6 +124,23 @@ def test_gguf_is_planned_for_the_engine_that_reads_it() -> None:
     assert told("llama-3.1-8b", "--precision", "int4", "--device", "4090")["engine"]["name"] == "vllm"
 
 
+def test_a_tower_that_is_not_counted_is_told(tmp_path: Path) -> None:
+    config = {
+        "model_type": "llama",
+        "num_hidden_layers": 2,
+        "hidden_size": 64,
+        "num_attention_heads": 4,
+        "intermediate_size": 128,
+        "vocab_size": 1000,
+        "vision_config": {"model_type": "never_seen", "hidden_size": 8},
+    }
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    found = told(str(tmp_path))
+    assert [finding["slug"] for finding in found["findings"]] == ["vision_tower_uncounted"]
+    assert found["model"]["left_out"] == ["vision_tower_uncounted"]
+    assert "a vision tower of a family that is not known" in " ".join(plan(str(tmp_path)).stdout.split())
+
+
 def test_slots_are_not_memory() -> None:
     """llama.cpp makes its cache for its slots: where these are too few, nothing is missing but slots."""
     words = ("llama-3.1-8b", "--device", "4090", "--engine", "llama.cpp", "--slots", "2", "--max-context", "8192")
@@ -218,6 +235,48 @@ def test_what_cannot_be_planned_is_one_line(words: tuple[str, ...], slug: str) -
     assert done.stderr.startswith("nilo: ")
     assert f"({slug})" in done.stderr
     assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "slug"),
+    [
+        (("--input-tokens", "9" * 400), "lengths_too_long"),
+        (("--output-tokens", "99999999"), "lengths_too_long"),
+        (("--input-tokens", "²"), "lengths_unknown"),
+        (("--input-tokens", "empirical:/dev/zero"), "file_piped"),
+        (("--workload", "/dev/zero"), "file_piped"),
+        (("--max-context", "1", "--input-tokens", "uniform:1,9"), "plan_number_too_small"),
+        (("--engine", "llama.cpp", "--slots", "257"), "plan_number_too_large"),
+        (("--engine", "x" * 10_000), "plan_engine_unknown"),
+    ],
+)
+def test_what_is_absurd_is_one_line(words: tuple[str, ...], slug: str) -> None:
+    done = plan(*H100, *words)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert f"({slug})" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert len(done.stderr) < 1_500
+
+
+@pytest.mark.parametrize("option", ["--memory", "--bandwidth", "--flops"])
+@pytest.mark.parametrize("value", ["0", "0.0", "-1", "nan", "inf", "1e9", "9" * 5_000, "", "１2x"])
+def test_a_device_of_no_size_or_speed_is_refused(option: str, value: str) -> None:
+    assert plan(*H100, f"{option}={value}").exit_code == 2
+
+
+def test_requests_longer_than_the_model_takes_are_told() -> None:
+    """Llama 2 was trained for 4,096 tokens."""
+
+    def noted(*words: str) -> list[str]:
+        return [one["slug"] for one in told("llama-2-7b", "--device", "h100", *words)["findings"]]
+
+    assert "plan_context_over" in noted("--context", "8k")
+    assert "plan_context_over" in noted("--input-tokens", "500", "--max-context", "100")
+    assert "plan_context_over" not in noted("--context", "4k")
+
+
+def test_names_are_taken_in_any_case() -> None:
+    assert told("LLAMA-3.1-8B", "--device", "H100", "--engine", "VLLM")["engine"]["name"] == "vllm"
 
 
 def test_nearest_names_are_offered() -> None:

@@ -61,3 +61,18 @@ def test_what_could_not_be_filed_says_why_where_it_is_and_what_to_do() -> None:
         "disk is full); it is kept in /j/x.journal (run_not_archived). Next: make room (`nilo runs rm RUN` gives it "
         "back), or give another --archive; then `nilo runs check` files it, with the same --archive if one was given"
     )
+
+
+def test_what_was_pasted_by_mistake_is_cut_and_moves_no_cursor() -> None:
+    line = error_line(EN, NiloError("device_unknown", name="\x1b[2J" + "x" * 100_000, nearest="A\nB"))
+    assert len(line) < 1_000
+    assert line.isprintable()
+    assert "x..." in line
+
+
+def test_a_secret_is_masked_before_it_is_cut() -> None:
+    """What is left of one that the cut goes through is no longer known as a secret."""
+    session = Session("en", json=False, json_file=None, quiet=False, archive=None)
+    session.mask = Mask(["canary-" + "9" * 50])
+    fault = NiloError("worker_not_ready", why="y" * 380 + "canary-" + "9" * 50 + "z" * 500)
+    assert "canary" not in error_line(EN, fault, session.mask)

@@ -37,7 +37,24 @@ def test_a_price_by_its_parts() -> None:
     assert PRICE.convert("hour=2.5,devices=8", None, None) == {"device_hour": 2.5, "devices": 8}
 
 
-@pytest.mark.parametrize("text", ["", "0.15", "in=", "in=cheap", "tokens=1", "devices=1.5", "in=1,,out=2"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "0.15",
+        "in=",
+        "in=cheap",
+        "tokens=1",
+        "devices=1.5",
+        "in=1,,out=2",
+        "hour=nan",
+        "hour=inf",
+        "hour=-1",
+        "hour=1e13",
+        "hour=2,devices=0",
+        "devices=-3",
+    ],
+)
 def test_what_is_no_price_is_refused(text: str) -> None:
     with pytest.raises(click.BadParameter, match=r"in=0\.15"):
         PRICE.convert(text, None, None)

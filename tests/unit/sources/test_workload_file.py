@@ -126,3 +126,16 @@ def test_nothing_is_left_where_it_could_not_be_written(tmp_path: Path) -> None:
     with pytest.raises(NiloError) as caught:
         write_workload(tmp_path / "mix.json", ROWS, **FACTS)
     assert caught.value.slug == "workload_name"
+
+
+def test_a_head_without_an_end_or_of_no_such_size_is_not_read_to_its_end(tmp_path: Path) -> None:
+    assert _slug(Path("/dev/zero")) == "file_piped"
+    long, deep = tmp_path / "long.toml", tmp_path / "deep.toml"
+    long.write_bytes(b"#" * (2 << 20))
+    deep.write_text("a = " + "[" * 50_000)
+    assert (_slug(long), _slug(deep)) == ("workload_wrong", "workload_wrong")
+    path = _write(tmp_path)
+    data = path.with_name(read_head(path).data)
+    data.unlink()
+    data.symlink_to("/dev/zero")
+    assert _slug(path) == "file_piped"

@@ -16,6 +16,7 @@ from nilometer.core.errors import Param
 
 from ..answer import Answer, answer
 from ..devices import DEVICES, Device, device
+from ..memory.slots import MOST_SLOTS
 from ..question import Question
 from .options_weights import lower
 from .quality import Quality, cache_quality, weights_quality
@@ -244,7 +245,8 @@ def _sized(question: Question, concurrency: int, context: int) -> Question:
     """For so many requests of so many tokens, and the engine told of it: llama.cpp by -np and the -c of all slots."""
     told = replace(question.settings, context=context)
     if question.engine == "llama.cpp":
-        told = replace(told, slots=concurrency, context=concurrency * context)
+        slots = min(concurrency, MOST_SLOTS)
+        told = replace(told, slots=slots, context=slots * context)
     return replace(question, concurrency=concurrency, context=context, settings=told)
 
 

@@ -312,8 +312,14 @@ def _layouts(ask: Ask, version: Version, precision: CachePrecision, caches: Sequ
     )
     if len(caches) == 1:
         return (layout,)
+    if layout.kind == "states":  # pages of one size: a stage has them by its layers, also where none grows by the token
+        return tuple(stage_layout(layout, _layers(part) / _layers(whole)) for part in caches)
     total = bytes_per_token(whole, precision, tensor)
     return tuple(stage_layout(layout, bytes_per_token(part, precision, tensor) / total) for part in caches)
+
+
+def _layers(cached: Cache) -> int:
+    return sum(part.count for part in cached)
 
 
 def _llamacpp(ask: Ask, engine: Engine, version: Version, precision: CachePrecision) -> Memory:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import lru_cache
 
 import msgspec
 
 from .budget import Memory
-from .flight import Fit, Pairs, demand, fit
-from .pool import blocks_needed
-from .slots import Slots
+from .flight import Demand, Fit, Pairs, demand, fit
+from .pool import Group, blocks_of
 
 
 class MixFit(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,8 +33,9 @@ def mix_fit(plan: Memory, pairs: Pairs, share: float = 0.95, limit: int | None =
     `limit`: the engine's limit of requests where it is given; vLLM's and llama.cpp's are in the plan. What is counted
     is decoding: the chunk that a prompt adds while it is computed is not. SpecError for lengths that cannot be used.
     """
-    capacity, need = _room(plan)
-    paged = fit(capacity, demand(pairs, need), share)
+    requests = tuple(pairs)
+    capacity, one = _room(plan, requests)
+    paged = fit(capacity, one, share)
     if plan.slots is not None:
         limit = plan.slots.slots
     elif plan.batch is not None:
@@ -43,27 +43,41 @@ def mix_fit(plan: Memory, pairs: Pairs, share: float = 0.95, limit: int | None =
     return MixFit(
         paged=paged,
         contiguous=int(plan.kv_bytes.mid // plan.longest_bytes) if plan.longest_bytes else 0,
-        contiguous_used=min(1.0, demand(pairs, _tokens).mean / plan.context),
+        contiguous_used=min(1.0, in_tokens(requests).mean / plan.context),
         limit=limit,
     )
 
 
-def _tokens(tokens: float) -> float:
-    return tokens
-
-
-def _room(plan: Memory) -> tuple[float, Callable[[float], float]]:
-    """(capacity, what so many tokens take of it) in blocks, slots or tokens."""
+def _room(plan: Memory, requests: Pairs) -> tuple[float, Demand]:
+    """(capacity, what a request takes of it) in blocks, slots or tokens; shared cells count by the token."""
     if plan.slots is not None:
-        return _slot_room(plan.slots)
+        slots = plan.slots
+        return (
+            (slots.cells, in_tokens(requests))
+            if slots.unified
+            else (slots.slots, _in_slots(requests, slots.slot_context))
+        )
     layout, blocks = plan.pool.layout, plan.pool.blocks
     if layout is None or blocks is None:
-        return plan.pool.tokens, _tokens
-    return blocks, lambda tokens: blocks_needed(layout, tokens)
+        return plan.pool.tokens, in_tokens(requests)
+    return blocks, _in_blocks(requests, layout.groups)
 
 
-def _slot_room(slots: Slots) -> tuple[float, Callable[[float], float]]:
-    """Shared cells by the token; split ones by the slot, however little of it is filled."""
-    if slots.unified:
-        return slots.cells, _tokens
-    return slots.slots, lambda tokens: 1.0 if tokens <= slots.slot_context else float("inf")
+# Advice asks hundreds of devices and settings about the same requests, and a demand takes some 20 ms to count.
+
+
+@lru_cache(maxsize=16)
+def in_tokens(requests: Pairs) -> Demand:
+    """What a request holds in tokens; hand in a tuple."""
+    return demand(requests, float)
+
+
+@lru_cache(maxsize=64)
+def _in_blocks(requests: Pairs, groups: tuple[Group, ...]) -> Demand:
+    return demand(requests, lambda tokens: blocks_of(groups, tokens))
+
+
+@lru_cache(maxsize=64)
+def _in_slots(requests: Pairs, slot_context: int) -> Demand:
+    """Split cells by the slot, however little of it is filled."""
+    return demand(requests, lambda tokens: 1.0 if tokens <= slot_context else float("inf"))

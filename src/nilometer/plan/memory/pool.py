@@ -131,8 +131,13 @@ def blocks_needed(layout: Layout, tokens: float, ahead: int = 1) -> int:
 
     A windowed group keeps the window before them and the new ones, and may begin within a block.
     """
+    return blocks_of(layout.groups, tokens, ahead)
+
+
+def blocks_of(groups: Sequence[Group], tokens: float, ahead: int = 1) -> int:
+    """The same of groups alone: neither pages nor places count in it."""
     needed = 0
-    for group in layout.groups:
+    for group in groups:
         if group.state_blocks is not None:
             one = group.state_blocks
         elif group.window is None:
@@ -151,11 +156,13 @@ def vllm_pool(
     batched_tokens: int = 8192,
     version: Version = (0, 19),
 ) -> Pool:
-    """What vLLM says it holds; one layout and one pool per pipeline stage, of which the fewest blocks count.
+    """What vLLM says it holds; one layout and one pool per pipeline stage, of which the fewest blocks count;
+    one whose layers keep nothing sets no limit.
 
     The groups of the first layout give the need of a request: with a pipeline, hand in those of the whole model.
     """
-    blocks = min(max(0, int(has // cut.block_bytes)) for cut, has in zip(layouts, pool_bytes, strict=True))
+    stages = zip(layouts, pool_bytes, strict=True)
+    blocks = min((max(0, int(has // cut.block_bytes)) for cut, has in stages if cut.block_bytes), default=0)
     layout = layouts[0]
     concurrency = blocks / max(1, blocks_needed(layout, context, batched_tokens))
     if version >= TOKENS_BY_CONCURRENCY:

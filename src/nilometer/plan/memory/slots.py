@@ -15,6 +15,8 @@ from .kv import Cache, CacheLayers, CachePrecision, layer_bytes, layer_state_byt
 AUTO_SLOTS = 4
 AUTO_SINCE: Version = (7000,)
 """Builds from about here (November 2025) start 4 slots that share one cache unless -np is given; older ones start 1."""
+MOST_SLOTS = 256
+"""LLAMA_MAX_SEQ as it is built: with more the engine does not start."""
 _PAD = 256
 UBATCH = 512
 
@@ -47,13 +49,15 @@ def llamacpp_slots(
 ) -> Slots:
     """Of `-c CONTEXT -np SLOTS [--kv-unified]`; context 0 = as the model was trained, slots None or -1 = automatic.
 
-    SpecError where no context is known or a number is below zero.
+    SpecError where no context is known, a number is below zero, or there are more slots than the engine takes.
     """
     asked = context or trained or 0
     if asked <= 0:
         raise SpecError("plan_number_too_small", key="context", value=asked, least=1)
     if slots is not None and slots != -1 and slots < 1:
         raise SpecError("plan_number_too_small", key="slots", value=slots, least=1)
+    if slots is not None and slots > MOST_SLOTS:
+        raise SpecError("plan_number_too_large", key="slots", value=slots, most=MOST_SLOTS)
     automatic = slots is None or slots == -1
     new = version is None or version >= AUTO_SINCE
     count = (AUTO_SLOTS if new else 1) if automatic else (slots or 1)

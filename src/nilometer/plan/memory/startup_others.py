@@ -49,7 +49,10 @@ def weights_term(rank: Rank) -> Term:
 
 
 def sglang_fraction(visible_bytes: float, rank: Rank, settings: Settings, version: Version) -> float:
-    """mem_fraction_static as given or as SGLang chooses it: what is left when the rest is set aside."""
+    """mem_fraction_static as given or as SGLang chooses it: what is left when the rest is set aside.
+
+    0 where the rest is more than there is, and of a device without memory of its own.
+    """
     if settings.utilisation is not None:
         return settings.utilisation
     if version < (0, 5):
@@ -60,7 +63,7 @@ def sglang_fraction(visible_bytes: float, rank: Rank, settings: Settings, versio
     reserved += (large if rank.tensor >= 4 else small) * 2 + rank.tensor * rank.pipeline / 8 * 1024
     if visible_mib > 60 * 1024:
         reserved = max(reserved, 10 * 1024)
-    return round((visible_mib - reserved) / visible_mib, 3)
+    return round(max(0.0, visible_mib - reserved) / max(visible_mib, 1.0), 3)
 
 
 def sglang_terms(rank: Rank, visible_bytes: float, settings: Settings, version: Version) -> tuple[Term, ...]:
@@ -69,7 +72,7 @@ def sglang_terms(rank: Rank, visible_bytes: float, settings: Settings, version: 
     context = context_term(rank)
     rest = Term(
         name="set_aside",
-        bytes=sure((1 - share) * (visible_bytes - context.bytes.mid)),
+        bytes=sure((1 - share) * max(0.0, visible_bytes - context.bytes.mid)),
         formula="sglang_aside",
         values={"fraction": share, "visible_bytes": visible_bytes},
         span=">=0.5" if version >= (0, 5) else "<0.5",

@@ -9,7 +9,7 @@ from nilometer.plan.model.shape import Attention, Block, Experts, Extra, Shape
 
 from .fields import Fields
 from .quantisation import published_precision
-from .towers import towers
+from .towers import UNCOUNTED, towers
 
 DTYPES = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32", "half": "fp16"}
 
@@ -41,7 +41,7 @@ def assemble(
         dtype=published_precision(fields) or DTYPES.get(fields.word("dtype", "torch_dtype") or "", "bf16"),
         extras=found,
         source=fields.file,
-        left_out=tuple(f"{extra.name}_uncounted" for extra in found if extra.parameters is None),
+        left_out=tuple(UNCOUNTED[extra.name] for extra in found if extra.parameters is None),
     )
 
 

@@ -10,11 +10,13 @@ from typing import Literal
 import msgspec
 
 from nilometer.core.errors import DataError
+from nilometer.plan.model.parameters import parameters
 from nilometer.plan.model.shape import Shape
 
 from . import known, safetensors
 from .config import read_config
 from .gguf import read_gguf
+from .opened import open_file
 from .served import Served
 
 Origin = Literal["known", "config", "gguf", "safetensors", "server"]
@@ -94,16 +96,13 @@ def _file(path: Path) -> Read:
     if suffix == ".gguf":
         return _gguf(path)
     if suffix == ".safetensors":
-        return _checkpoint(path.parent, safetensors.read_header(path), path)
+        return _checkpoint(path.parent, safetensors.read_file(path), path)
     if path.name == safetensors.INDEX or path.name.endswith(".safetensors.index.json"):
         return _checkpoint(path.parent, safetensors.read_index(path), path)
     if suffix == ".json":
         return _config(path)
-    try:
-        with path.open("rb") as file:
-            magic = file.read(4)
-    except OSError as fault:
-        raise DataError("file_unreadable", file=str(path), detail=fault.strerror or str(fault)) from None
+    with open_file(path) as file:
+        magic = file.read(4)
     if magic == b"GGUF":
         return _gguf(path)
     raise DataError("model_file_not", file=str(path), kind="config.json, .gguf, .safetensors")
@@ -135,6 +134,7 @@ def _checkpoint(folder: Path, weights: Mapping[str, int], source: Path) -> Read:
     if not config.exists():
         raise DataError("model_config_missing", file=str(source), config=str(config))
     found = _config(config)
+    _check_bytes(sum(weights.values()), found, source)
     plain = found.precision is None
     precision = safetensors.plain_precision(weights) if plain else found.precision
     return msgspec.structs.replace(
@@ -146,6 +146,17 @@ def _checkpoint(folder: Path, weights: Mapping[str, int], source: Path) -> Read:
         precision=precision,
         precision_from="header" if plain and precision else found.precision_from,
     )
+
+
+_LEAST_BITS, _MOST_BITS = 1, 64
+"""Of a parameter, of any format there is."""
+
+
+def _check_bytes(held: int, found: Read, source: Path) -> None:
+    """Refuses files that cannot be the weights of such a model: parts of them, an adapter, another model's."""
+    count = 0 if found.shape is None else parameters(found.shape)
+    if not _LEAST_BITS * count <= 8 * held <= _MOST_BITS * count:
+        raise DataError("model_weights_unlike", file=str(source), bytes=held, config=found.source, parameters=count)
 
 
 def _gguf(path: Path) -> Read:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+import re
 import struct
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from nilometer.core.errors import DataError
@@ -40,6 +41,7 @@ BITS: Mapping[str, int] = {
 }
 """Source: safetensors, `Dtype`."""
 _DIMENSIONS_MOST = 32
+_PART = re.compile(r"-(\d{5})-of-(\d{5})\.safetensors$")
 _PRECISIONS = {"F32": "fp32", "F16": "fp16", "BF16": "bf16", "F8_E4M3": "fp8", "F8_E5M2": "fp8"}
 
 
@@ -97,6 +99,28 @@ def _whole(values: object) -> list[int] | None:
     return values if fits else None
 
 
+def read_file(path: Path) -> Mapping[str, int]:
+    """Of one file, with all its parts where its name says that there are some: one part is no model.
+
+    DataError as `read_header`, `model_shard_missing`.
+    """
+    part = _PART.search(path.name)
+    if part is None:
+        return read_header(path)
+    names = (f"{path.name[: part.start()]}-{i:05}-of-{part[2]}.safetensors" for i in range(1, int(part[2]) + 1))
+    return _of_shards(path, [path.with_name(name) for name in names])
+
+
+def _of_shards(path: Path, shards: Sequence[Path]) -> Mapping[str, int]:
+    missing = [shard.name for shard in shards if not shard.exists()]
+    if missing:
+        raise DataError("model_shard_missing", file=str(path), shard=missing[0], n=len(missing))
+    found: Counter[str] = Counter()
+    for shard in shards:
+        found.update(read_header(shard))
+    return dict(found)
+
+
 def read_index(path: Path) -> Mapping[str, int]:
     """Of all shards that an index names; where none of them is there, the total it states, under `?`.
 
@@ -111,17 +135,10 @@ def read_index(path: Path) -> Mapping[str, int]:
         if not name.endswith(".safetensors") or Path(name).name != name:
             raise fields.bad("weight_map", name, "*.safetensors")
     shards = [path.with_name(name) for name in names]
-    there = [shard for shard in shards if shard.exists()]
     metadata = fields.inner("metadata")
-    if not there and metadata is not None:
+    if metadata is not None and not any(shard.exists() for shard in shards):
         return {"?": metadata.whole("total_size", most=1 << 50)}
-    if len(there) < len(shards):
-        missing = next(shard.name for shard in shards if shard not in there)
-        raise DataError("model_shard_missing", file=str(path), shard=missing, n=len(shards) - len(there))
-    found: Counter[str] = Counter()
-    for shard in shards:
-        found.update(read_header(shard))
-    return dict(found)
+    return _of_shards(path, shards)
 
 
 def read_weights(folder: Path) -> Mapping[str, int] | None:

@@ -12,6 +12,9 @@ from nilometer.plan.model.shape import Extra
 
 from .fields import Fields
 
+UNCOUNTED = {"vision_tower": "vision_tower_uncounted", "audio_tower": "audio_tower_uncounted"}
+"""What is to be said of a part whose size is not known."""
+
 Counter = Callable[[Fields, Fields], int]
 
 

@@ -180,3 +180,13 @@ def test_every_way_really_fits(name: str, shape: object, concurrency: int, conte
         assert answer(way.question).fits
         assert way.plan.question == way.question
         assert way.devices == way.question.parallel.devices <= 8
+
+
+def test_no_more_slots_are_advised_than_llama_cpp_takes() -> None:
+    few = Settings(slots=4, context=1024)
+    for asked, most in ((200, 200), (1_000, 256)):
+        plan = answer(replace(CHAT, engine="llama.cpp", version=None, concurrency=asked, context=64, settings=few))
+        found = ways_to_fit(plan)
+        assert found is not None
+        slots = [way.question.settings.slots or 0 for way in found.ways if way.slug == "fit_slots"]
+        assert slots == ([most] if asked <= 256 else []), "with 256 slots 1,000 requests are not there at once"

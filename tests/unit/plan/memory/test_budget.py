@@ -205,3 +205,19 @@ def test_a_larger_device_never_holds_less(engine: str, visible: float, tensor: i
 @given(name=st.sampled_from(["fp8", "q8_0", "int4"]))
 def test_fewer_bits_in_the_cache_never_hold_less(name: str) -> None:
     assert memory(change(H100, key_precision=name)).pool.tokens > memory(H100).pool.tokens
+
+
+@pytest.mark.parametrize("stages", [1, 2, 8, 16, 40])
+def test_a_pipeline_stage_of_recurrent_layers_alone_has_pages_too(stages: int) -> None:
+    """Each of the layers of QWEN35_35B keeps a page, those that grow by the token and those that do not."""
+    plan = memory(
+        Ask(
+            shape=QWEN35_35B,
+            weights_bytes=(1e9,) * stages,
+            visible_bytes=80e9,
+            parallel=Parallel(pipeline=stages),
+            version="0.19",
+        )
+    )
+    assert plan.starts
+    assert plan.concurrency.mid > 0

@@ -7,7 +7,8 @@ import pytest
 from tests.unit.plan.shapes import GEMMA3_12B, LLAMA_8B, SMOL
 
 from nilometer.plan.memory.budget import Ask, Memory, memory
-from nilometer.plan.memory.mix import mix_fit
+from nilometer.plan.memory.flight import demand
+from nilometer.plan.memory.mix import in_tokens, mix_fit
 from nilometer.plan.memory.startup import GIB, Settings
 
 from .test_budget import H100
@@ -74,3 +75,12 @@ def test_the_worked_mix_by_hand() -> None:
     """Requests of 1,000 in and 0 out hold 63 blocks always: 4,096 / 63 = 65."""
     found = mix_fit(small(shape=LLAMA_8B), [(1000.0, 0.0)])
     assert found.paged.by_quantile == found.paged.by_mean == found.paged.by_worst_case == 65
+
+
+def test_requests_of_the_same_lengths_are_counted_once() -> None:
+    """Advice asks hundreds of devices about them, and one count of 2,000 requests takes some 20 ms."""
+    pairs = tuple((float(i), float(1 + i % 7)) for i in range(2, 500))
+    hits = in_tokens.cache_info().hits
+    assert in_tokens(pairs) == demand(pairs, float)
+    assert in_tokens(tuple(pairs)) == in_tokens(pairs)
+    assert in_tokens.cache_info().hits == hits + 2

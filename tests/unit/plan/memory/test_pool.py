@@ -152,3 +152,11 @@ def test_blocks_hold_what_is_needed_and_more_tokens_never_need_fewer(cached: lis
     layout = vllm_layout(tuple(cached), BF16)
     assert blocks_needed(layout, tokens) * layout.block_bytes >= need_bytes(tuple(cached), BF16, tokens)
     assert blocks_needed(layout, tokens + 1) >= blocks_needed(layout, tokens)
+
+
+def test_a_stage_whose_layers_keep_nothing_sets_no_limit() -> None:
+    one = vllm_layout(cache(LLAMA_8B), cache_precision("bf16"))
+    empty = pool.stage_layout(one, 0.0)
+    whole = vllm_pool([one], [1e9], 1024)
+    assert vllm_pool([one, empty], [1e9, 0.0], 1024).blocks == whole.blocks
+    assert vllm_pool([empty], [1e9], 1024).blocks == 0

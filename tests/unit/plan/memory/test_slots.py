@@ -7,7 +7,7 @@ from tests.unit.plan.shapes import GEMMA3_12B, QWEN35_35B, SMOL
 
 from nilometer.core.errors import SpecError
 from nilometer.plan.memory.kv import cache, cache_precision, raw_cache
-from nilometer.plan.memory.slots import Slots, llamacpp_cache_bytes, llamacpp_slots
+from nilometer.plan.memory.slots import MOST_SLOTS, Slots, llamacpp_cache_bytes, llamacpp_slots
 
 F16 = cache_precision("f16")
 
@@ -85,3 +85,10 @@ def test_slots_together_never_have_less_than_asked_and_little_more(context: int,
     assert context <= found.cells < context + 256 * (slots + 1)
     assert found.cells % 256 == 0
     assert found.guaranteed * slots <= found.cells
+
+
+def test_more_slots_than_the_engine_takes_are_refused() -> None:
+    assert llamacpp_slots(256, MOST_SLOTS).slot_context == 256
+    with pytest.raises(SpecError) as refused:
+        llamacpp_slots(1 << 20, MOST_SLOTS + 1)
+    assert (refused.value.slug, refused.value.params["most"]) == ("plan_number_too_large", 256)

@@ -112,3 +112,10 @@ def test_a_build_is_read_from_what_calls_itself_by_it(told: str, build: int | No
 def test_a_gpu_has_a_context_and_a_cpu_has_none() -> None:
     names = [[term.name for term in llamacpp_terms(rank, 0, Settings(), (10_434,))] for rank in (RANK, CPU_RANK)]
     assert names == [["weights", "compute_buffer", "context"], ["weights", "compute_buffer"]]
+
+
+@pytest.mark.parametrize("visible", [0.0, 1.0, 2.0**20, GIB])
+def test_a_device_without_room_for_what_sglang_sets_aside_keeps_nothing(visible: float) -> None:
+    rank = Rank(shape=LLAMA_8B, weights_bytes=16e9)
+    assert sglang_fraction(visible, rank, Settings(), (0, 5)) == 0
+    assert all(term.bytes.low >= 0 for term in sglang_terms(rank, visible, Settings(batched_tokens=10**9), (0, 5)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 from collections.abc import Callable
 from pathlib import Path
@@ -159,3 +160,10 @@ def test_an_address_that_is_none() -> None:
         read_model("ftp://x/y")
     with pytest.raises(TargetError, match="connect_refused"):
         read_model("http://127.0.0.1:9")
+
+
+@pytest.mark.parametrize("name", ["pipe", "pipe.json", "pipe.gguf", "pipe.safetensors"])
+def test_a_pipe_is_refused_and_not_waited_for(name: str, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(DataError, match="file_piped"):
+        read_model(str(tmp_path / name))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import struct
 from pathlib import Path
 from typing import Any
@@ -117,16 +118,46 @@ def test_an_index_without_a_map(content: str, tmp_path: Path) -> None:
 
 
 def test_with_its_config_it_is_a_model(tmp_path: Path) -> None:
-    path = write(tmp_path / "model.safetensors", GOOD)
+    path = sparse(tmp_path / "model.safetensors", 8_030_261_248)
     with pytest.raises(DataError, match="model_config_missing"):
         read_model(str(path))
     (tmp_path / "config.json").write_text(json.dumps(CONFIGS["llama"][1]))
     for way in (path, tmp_path):
         found = read_model(str(way))
-        assert (found.origin, found.weight_bytes, found.precision) == ("safetensors", 83, "bf16")
+        assert (found.origin, found.weight_bytes, found.precision) == ("safetensors", 2 * 8_030_261_248, "bf16")
         assert found.precision_from == "header"
         assert found.shape is not None
         assert found.shape.layers == 32
+
+
+def sparse(path: Path, elements: int) -> Path:
+    """A file of so many weights in BF16 that takes no room on the disk."""
+    write(path, {"w": {"dtype": "BF16", "shape": [elements], "data_offsets": [0, 2 * elements]}}, size=0)
+    os.truncate(path, path.stat().st_size + 2 * elements)
+    return path
+
+
+@pytest.mark.parametrize("elements", [0, 2, 8_030_261_248 // 17, 5 * 8_030_261_248])
+def test_files_that_cannot_be_the_weights_of_their_config_are_refused(elements: int, tmp_path: Path) -> None:
+    """An adapter, a part of a model, another model's: under 1 bit of a parameter, or over 64."""
+    (tmp_path / "config.json").write_text(json.dumps(CONFIGS["llama"][1]))
+    path = sparse(tmp_path / "model.safetensors", elements)
+    for way in (path, tmp_path):
+        with pytest.raises(DataError) as refused:
+            read_model(str(way))
+        assert refused.value.slug == "model_weights_unlike"
+        assert refused.value.params["bytes"] == 2 * elements
+
+
+def test_one_part_stands_for_all_parts(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(json.dumps(CONFIGS["llama"][1]))
+    first = sparse(tmp_path / "model-00001-of-00002.safetensors", 4_000_000_000)
+    with pytest.raises(DataError) as refused:
+        read_model(str(first))
+    assert refused.value.params["shard"] == "model-00002-of-00002.safetensors"
+    second = sparse(tmp_path / "model-00002-of-00002.safetensors", 4_030_261_248)
+    for part in (first, second):
+        assert read_model(str(part)).weight_bytes == 2 * 8_030_261_248
 
 
 def test_the_precision_of_most_bytes() -> None:
