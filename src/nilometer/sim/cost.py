@@ -13,7 +13,6 @@ import msgspec
 from nilometer.plan.latency.step import decode_step, prefill_step
 from nilometer.plan.latency.work import Setup
 
-
 KEPT = 1 << 14
 """Compositions whose lines are kept."""
 
