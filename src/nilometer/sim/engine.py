@@ -96,7 +96,7 @@ class Engine:
         return self.pool.blocks_of(most) <= self.pool.blocks
 
     def submit(self, ask: Ask, now_s: float) -> None:
-        """A request comes; it is looked at when the next step is put together. Its key is not in use.
+        """A request comes; it is looked at when the next step is put together. Its key is new.
 
         ValueError where it could never be served (`fits`).
         """

@@ -51,7 +51,7 @@ class _Deadline(NamedTuple):
 
 
 class Machine:
-    """Use: `submit` what comes, `step` to a moment, take the events, again. Keys in use at once are different.
+    """Use: `submit` what comes, `step` to a moment, take the events, again. A key is used once.
 
     In real time a request is submitted after all steps up to its moment; the machine keeps its own times however late
     it is called. The generator that is handed in is the machine's alone.

@@ -4,6 +4,7 @@ from itertools import count, repeat
 
 import pytest
 
+from nilometer.sim.cost import Linear
 from nilometer.sim.drive import ORIGIN_NS, Offer, simulate
 from nilometer.sim.faults import Faults
 from nilometer.sim.machine import Machine
@@ -94,3 +95,11 @@ def test_users_or_moments() -> None:
         Offer()
     with pytest.raises(ValueError, match="users or due_s"):
         Offer(users=1, due_s=[0.0])
+
+
+def test_one_that_comes_as_a_step_ends_joins_the_next() -> None:
+    """Steps of a quarter of a second, exact in binary: the second comes at 0.5 s, just after it at 0.5 s and a bit."""
+    steady = setting(Linear(fixed_s=0.25))
+    for due_s, first_s in ((0.5, 0.75), (0.5 + 1e-9, 1.0)):
+        records = of_keys(opened(machine(steady), [0.0, due_s], asks([8] * 2, [9, 2])).records)
+        assert seconds(records[1].first_token_ns) == first_s
