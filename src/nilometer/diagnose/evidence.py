@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from nilometer.core.finding import Evidence
 from nilometer.core.summary import Distribution, Summary
+from nilometer.metrics import curve
 
 
 class Level(NamedTuple):
@@ -61,13 +62,17 @@ def level_of(concurrency: int, summary: Summary) -> Level | None:
 
 def elasticity(before: Level, after: Level) -> float:
     """d ln TPOT / d ln N between two levels: 0 = TPOT does not feel the load, 1 = it grows as the load does."""
-    return math.log(after.tpot_ms / before.tpot_ms) / math.log(after.concurrency / before.concurrency)
+    return exponent(after.tpot_ms / before.tpot_ms, after.concurrency / before.concurrency)
+
+
+def exponent(grown: float, load_grown: float) -> float:
+    """The e of grown = load_grown ** e, for factors above 0 of which the second is not 1."""
+    return math.log(grown) / math.log(load_grown)
 
 
 def gain_per_doubling(before: Level, after: Level) -> float:
     """By what share tokens/s grow when the concurrency doubles, between two levels."""
-    doublings = math.log2(after.concurrency / before.concurrency)
-    return float((after.tokens_per_s / before.tokens_per_s) ** (1 / doublings) - 1)
+    return curve.gain((before.concurrency, before.tokens_per_s), (after.concurrency, after.tokens_per_s))
 
 
 def between(name: str, value: float, before: Level, after: Level, unit: str | None = None) -> Evidence:
