@@ -23,6 +23,7 @@ from nilometer.metrics.catalogue import METRICS
 from nilometer.text.i18n import LANGUAGES, Catalogue
 
 from . import plan_tables
+from .markdown import row_of
 
 FOLDER = Path(__file__).parent / "reference"
 SUFFIX = {"en": ".md", "zh": ".zh-CN.md"}
@@ -52,11 +53,11 @@ def findings(words: Catalogue) -> Iterator[str]:
 def metrics(words: Catalogue) -> Iterator[str]:
     """The table of metrics: name, words, meaning, unit, better direction, place in the machine form."""
     better = {"lower": words.say("doc.lower"), "higher": words.say("doc.higher"), None: "-"}
-    yield _row(*(words.say(f"doc.column.{name}") for name in ("metric", "name", "meaning", "unit", "better", "path")))
-    yield _row(*["---"] * 6)
+    yield row_of(*(words.say(f"doc.column.{name}") for name in ("metric", "name", "meaning", "unit", "better", "path")))
+    yield row_of(*["---"] * 6)
     for metric in METRICS:
         name, meaning = words.say(f"metric.{metric.name}"), words.say(f"meaning.{metric.name}")
-        yield _row(f"`{metric.name}`", name, meaning, metric.unit, better[metric.better], f"`{metric.path}`")
+        yield row_of(f"`{metric.name}`", name, meaning, metric.unit, better[metric.better], f"`{metric.path}`")
 
 
 def toml(words: Catalogue) -> Iterator[str]:
@@ -65,13 +66,13 @@ def toml(words: Catalogue) -> Iterator[str]:
     sections += [(field.name, field.type) for field in _fields(Spec) if _is_section(field.type)]
     for section, struct in sections:
         yield f"\n## `[{section}]`\n" if section else f"\n## {words.say('doc.top_level')}\n"
-        yield _row(*(words.say(f"doc.column.{name}") for name in ("key", "type", "default", "meaning")))
-        yield _row(*["---"] * 4)
+        yield row_of(*(words.say(f"doc.column.{name}") for name in ("key", "type", "default", "meaning")))
+        yield row_of(*["---"] * 4)
         for field in _fields(struct):
             if not _is_section(field.type):
                 path = f"{section}.{field.name}" if section else field.name
                 meaning = words.say(f"key.{path}")
-                yield _row(f"`{field.name}`", _type(field.type), _default(field), meaning)
+                yield row_of(f"`{field.name}`", _type(field.type), _default(field), meaning)
 
 
 def cli(_words: Catalogue) -> Iterator[str]:
@@ -117,10 +118,6 @@ def _bare(template: str) -> str:
     """A sentence with its parameters as `{name}`, without the form of their numbers."""
     counted = re.sub(r"\{(\w+):of\|[^|}]*\|([^}]*)\}", r"{\1} \2", template)
     return re.sub(r"\{(\w+):[^}]*\}", r"{\1}", counted)
-
-
-def _row(*cells: str) -> str:
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
 def _fields(struct: type[msgspec.Struct]) -> tuple[msgspec.structs.FieldInfo, ...]:

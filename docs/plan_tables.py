@@ -15,6 +15,8 @@ from nilometer.sources.models.known import shape_of_row, table
 from nilometer.text import units
 from nilometer.text.i18n import Catalogue
 
+from .markdown import row_of
+
 _FLOPS = ("fp16", "fp8", "int8", "fp4")
 
 
@@ -23,7 +25,7 @@ def models(words: Catalogue) -> Iterator[str]:
     yield from _head(words, "model", "parameters", "published", "layers", "cache", "context", "source")
     for row in table():
         shape = shape_of_row(row)
-        yield _row(
+        yield row_of(
             f"`{row.name}`",
             units.count(parameters(shape)),
             units.count(row.published),
@@ -38,7 +40,7 @@ def devices(words: Catalogue) -> Iterator[str]:
     """Every device: memory as a program sees it, rates of dense matrices, link, power, confidence, source."""
     yield from _head(words, "device", "memory", "bandwidth", *_FLOPS, "link", "power", "confidence", "source")
     for one in DEVICES.values():
-        yield _row(f"`{one.name}`", _memory(one), _giga(one.bandwidth_bytes_per_s), *_rates(one), *_rest(one))
+        yield row_of(f"`{one.name}`", _memory(one), _giga(one.bandwidth_bytes_per_s), *_rates(one), *_rest(one))
 
 
 def _memory(one: Device) -> str:
@@ -65,7 +67,7 @@ def accuracy(words: Catalogue) -> Iterator[str]:
         yield f"\n## {words.say(title)}\n"
         yield from _head(words, "what", "goal", "off", "met", "note")
         for row in sorted(rows, key=lambda one: one.met is None):
-            yield _row(row.what, row.goal, _figure(row), _met(row, words), row.note)
+            yield row_of(row.what, row.goal, _figure(row), _met(row, words), row.note)
 
 
 def _figure(row: Row) -> str:
@@ -79,9 +81,5 @@ def _met(row: Row, words: Catalogue) -> str:
 
 
 def _head(words: Catalogue, *columns: str) -> Iterator[str]:
-    yield _row(*(words.say(f"doc.column.{name}") for name in columns))
-    yield _row(*["---"] * len(columns))
-
-
-def _row(*cells: str) -> str:
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+    yield row_of(*(words.say(f"doc.column.{name}") for name in columns))
+    yield row_of(*["---"] * len(columns))

@@ -9,7 +9,6 @@ from nilometer.plan.advice.cost import DeviceRow
 from nilometer.plan.advice.fitting import Fit, Shortfall
 from nilometer.plan.advice.objective import Greatest, Held
 from nilometer.plan.advice.option import Option
-from nilometer.plan.advice.quality import Quality
 
 
 def advice_objects(advice: Advice) -> dict[str, object]:
@@ -47,15 +46,10 @@ def _option(option: Option) -> dict[str, object]:
         "after": msgspec.to_builtins(option.after),
         "speedup": option.speedup,
         "slo": [_held(one) for one in option.held],
-        "quality": None if option.quality is None else _quality(option.quality),
+        "quality": msgspec.to_builtins(option.quality),
         "cautions": list(option.caution),
         "flags": list(option.flags),
     }
-
-
-def _quality(quality: Quality) -> dict[str, object]:
-    found: dict[str, object] = msgspec.to_builtins(quality)
-    return found
 
 
 def _shortfall(found: Shortfall) -> dict[str, object]:
@@ -72,7 +66,7 @@ def _way(way: Fit) -> dict[str, object]:
         "params": dict(way.params),
         "devices": way.devices,
         "price_per_hour": way.price_per_hour,
-        "quality": None if way.quality is None else _quality(way.quality),
+        "quality": msgspec.to_builtins(way.quality),
         "flags": list(way.flags),
     }
 

@@ -267,7 +267,8 @@ def _lengths(given: Given) -> tuple[Lengths, Pairs, str]:
     if given["workload"] is not None:
         if any(texts):
             raise SpecError("plan_lengths_twice", workload=given["workload"])
-        return _mean(_of_workload(given["workload"])), _of_workload(given["workload"]), "workload"
+        found = _of_workload(given["workload"])
+        return _mean(found), found, "workload"
     if not any(texts):
         context = given["context"]
         if context is None:

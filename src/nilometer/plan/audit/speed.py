@@ -41,7 +41,6 @@ SLOWER = 1.25
 EAGER_LAYER_S = Interval(0.0, 0.3e-3, 0.8e-3)
 """What a host takes to launch a layer's kernels one by one. 7B on an A800: 22 ms a step of 28 layers without CUDA
 graphs, 13 ms with them (vllm-omni#7960); on fast hosts with few kernels it hides behind the device altogether."""
-EAGER_SOURCE = "prior (vllm-omni#7960: 22 ms eager against 13 ms, 28 layers, A800)"
 _FLASH_WORTH = 64 * MIB
 
 
