@@ -207,6 +207,8 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     efficiency: Efficiency = Efficiency()
     quota: Quota = Quota()
     server: dict[str, float | None] = {}
+    host: dict[str, float | None] = {}
+    """Of the server's machine over the window, where that is this one."""
     timeline: list[Second] = []
     scenarios: dict[str, ScenarioFigures] = {}
     recovery: Recovery | None = None

@@ -22,7 +22,8 @@ from nilometer.metrics.curve import Rung
 from .base import Base, base_of
 from .budget import Budget, e2e_budget, ttft_budget
 from .evidence import Level, level_of
-from .features import answers, both_sides, delivery, joining, over_time, plateau, stalls
+from .facts import Facts, facts_of
+from .features import answers, both_sides, delivery, joining, modes, over_time, plateau, stalls
 from .figure import Figure
 from .streams import Streams, streams_of
 
@@ -101,6 +102,21 @@ FEATURES: tuple[Feature, ...] = (
     Feature("prompt_tokens", "tokens", answers.prompt_tokens),
     Feature("prompt_cv", None, answers.prompt_cv),
     Feature("output_tokens", "tokens", answers.output_tokens),
+    Feature("ttft_mode_ratio", None, partial(modes.mode_ratio, latency="ttft_from_sent")),
+    Feature("ttft_mode_separation", "share", partial(modes.mode_separation, latency="ttft_from_sent")),
+    Feature("ttft_mode_share", "share", partial(modes.mode_share, latency="ttft_from_sent")),
+    Feature("ttft_mode_in_time", "share", partial(modes.mode_in_time, latency="ttft_from_sent")),
+    Feature("ttft_mode_spread", None, partial(modes.slow_mode_spread, latency="ttft_from_sent")),
+    Feature("tpot_mode_ratio", None, partial(modes.mode_ratio, latency="tpot")),
+    Feature("tpot_mode_separation", "share", partial(modes.mode_separation, latency="tpot")),
+    Feature("tpot_mode_share", "share", partial(modes.mode_share, latency="tpot")),
+    Feature("tpot_mode_in_time", "share", partial(modes.mode_in_time, latency="tpot")),
+    Feature("replica_ttft_share", "share", partial(modes.replica_share, latency="ttft_from_sent")),
+    Feature("replica_tpot_share", "share", partial(modes.replica_share, latency="tpot")),
+    Feature("pauses_per_s", "1/s", modes.pauses_per_s),
+    Feature("pause_period", "s", modes.pause_period_s),
+    Feature("pause_unevenness", None, modes.pause_unevenness),
+    Feature("pause_time_share", "share", modes.pause_time_share),
     Feature("target_ttft_share", "share", partial(answers.target_share, latency="ttft_from_sent")),
     Feature("target_tpot_share", "share", partial(answers.target_share, latency="tpot")),
     Feature("ttft_mean", "ms", partial(both_sides.client_mean_ms, latency="ttft_from_sent")),
@@ -119,6 +135,29 @@ FEATURES: tuple[Feature, ...] = (
             ("waiting_above_zero", "share"),
             ("kv_usage_mean", "share"),
             ("kv_usage_max", "share"),
+            ("kv_capacity_tokens", "tokens"),
+            ("waiting_with_room", "share"),
+            ("acceptance_ratio", "share"),
+            ("acceptance_length", "tokens"),
+            ("tokens_per_decode", "tokens"),
+            ("running_spread", None),
+            ("adapters_waiting", "share"),
+            ("slots", "requests"),
+            ("context_tokens", "tokens"),
+        )
+    ),
+    *(
+        Feature(f"host_{name}", unit, partial(both_sides.host, name=name), "server")
+        for name, unit in (
+            ("other_cpu_peak_cores", "cores"),
+            ("other_cpu_cores", "cores"),
+            ("server_cpu_cores", "cores"),
+            ("busiest_thread_share", "share"),
+            ("steal_share", "share"),
+            ("throttled_share", "share"),
+            ("stopped_share", "share"),
+            ("gpu_clock_drop", None),
+            ("gpu_throttled_share", "share"),
         )
     ),
     Feature("preemptions_per_100", "requests", both_sides.preemptions_per_100, "both"),
@@ -157,6 +196,8 @@ class LevelEvidence(msgspec.Struct, frozen=True, kw_only=True):
     """What this level itself would be a base of; that of the lowest one is the group's."""
     ttft: Budget | None
     e2e: Budget | None
+    facts: Facts
+    """What is known beside the figures."""
     means: Level | None
     """The Summary's means, as the rules on levels take them; None of an open loop."""
     rung: Rung | None
@@ -201,6 +242,7 @@ def evidence_of_streams(streams: Streams, *, base: Base | None = None, lowest: b
         base=own,
         ttft=ttft_budget(streams, against),
         e2e=e2e_budget(streams, against),
+        facts=facts_of(run),
         means=None if open_loop or level is None else level_of(int(level), run.summary),
         rung=_rung(run, level),
     )

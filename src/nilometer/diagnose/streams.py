@@ -93,9 +93,9 @@ class Streams:
 
     def __init__(self, run: Run, seen: Seen, noted: _Noted) -> None:
         self.run, self.seen = run, seen
-        self.last_token_ns, self.target, self.status, self.finish = noted.columns()
+        self.last_token_ns, self.target, self.status, self.finish, self.replica = noted.columns()
         self.finishes = tuple(noted.finishes)
-        """The finish reasons that `finish` gives the place of."""
+        """The finish reasons that `finish` gives the place of; `replica` is NONE where the answer did not name it."""
 
     @property
     def table(self) -> Table:
@@ -285,26 +285,28 @@ class _Noted:
 
     def __init__(self) -> None:
         self.finishes: dict[str, int] = {}
-        self._rows: list[tuple[int, int, int, int]] = []
+        self._rows: list[tuple[int, int, int, int, int]] = []
 
     def noting(self, records: Iterable[Record]) -> Iterator[Record]:
         """The records as they come, looked at in passing."""
         add, finishes = self._rows.append, self.finishes
         for record in records:
             last, status, finish = record.last_token_ns, record.status, record.finish_reason
+            replica = record.server.get("replica") if record.server else None
             add(
                 (
                     NONE if last is None else last,
                     record.target,
                     NONE if status is None else status,
                     NONE if finish is None else finishes.setdefault(finish, len(finishes)),
+                    replica if isinstance(replica, int) else NONE,
                 )
             )
             yield record
 
-    def columns(self) -> tuple[Ints, Ints, Ints, Ints]:
-        last, target, status, finish = np.array(self._rows, dtype=np.int64).reshape(-1, 4).T.copy()
-        return last, target, status, finish
+    def columns(self) -> tuple[Ints, Ints, Ints, Ints, Ints]:
+        last, target, status, finish, replica = np.array(self._rows, dtype=np.int64).reshape(-1, 5).T.copy()
+        return last, target, status, finish, replica
 
 
 def _place(grid: Ints, at_ns: Ints) -> Ints:

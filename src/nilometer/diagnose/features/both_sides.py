@@ -27,6 +27,12 @@ def told(streams: Streams, name: str) -> Figure | None:
     return None if value is None else Figure(value, int(streams.measured.sum()))
 
 
+def host(streams: Streams, name: str) -> Figure | None:
+    """A figure of the server's machine over the window; n ok requests of it."""
+    value = streams.run.summary.host.get(name)
+    return None if value is None else Figure(value, int(streams.measured.sum()))
+
+
 def told_ms(streams: Streams, name: str) -> Figure | None:
     """The same of a latency, which servers tell in seconds, ms."""
     found = told(streams, name)

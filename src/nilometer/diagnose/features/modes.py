@@ -1,0 +1,148 @@
+"""Requests of two kinds: fast and slow ones beside each other, by nothing that the client knows, by replica, or in time.
+
+Where the two kinds take turns in time something slowed the whole server down; where they stand beside each other the
+requests met different servers, or a first attempt that was lost.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nilometer.core.clock import NS_PER_S
+from nilometer.metrics.quantiles import Floats, Ints
+
+from ..figure import Figure, between_groups, median
+from ..streams import Streams
+from .over_time import Split, two_groups
+
+LEAST_REQUESTS = 20
+LEAST_STALLS = 8
+STALL_RATIO = 2.5
+"""A gap of so many usual ones is a pause, whatever its length."""
+TOGETHER = 0.5
+"""Pauses of several streams that begin within this share of a pause are one."""
+_TIME_BLOCKS = 20
+
+
+def mode_ratio(streams: Streams, latency: str) -> Figure | None:
+    """The slow requests' latency over that of the others (means of logs); n requests of the window."""
+    split = _split(streams, latency)
+    return None if split is None else Figure(split.ratio, len(split.slow))
+
+
+def mode_separation(streams: Streams, latency: str) -> Figure | None:
+    """Share of the variance of the log that lies between the two kinds: 1 two values, 0.64 of normal ones."""
+    split = _split(streams, latency)
+    return None if split is None else Figure(split.between, len(split.slow))
+
+
+def mode_share(streams: Streams, latency: str) -> Figure | None:
+    """Share of the requests that are slow."""
+    split = _split(streams, latency)
+    return None if split is None else Figure(float(split.slow.mean()), len(split.slow))
+
+
+def mode_in_time(streams: Streams, latency: str) -> Figure | None:
+    """How far the time of its start tells whether a request is slow: adjusted eta squared over stretches of the window.
+
+    Near 0 where slow and fast ones stand beside each other; n requests.
+    """
+    split = _split(streams, latency)
+    if split is None:
+        return None
+    starts = streams.table.start_ns[_rows(streams, latency)]
+    order = np.argsort(np.argsort(starts, kind="stable"), kind="stable")
+    blocks: Ints = order * min(_TIME_BLOCKS, len(order) // 5) // len(order)
+    return between_groups(split.slow.astype(np.float64), blocks)
+
+
+def slow_mode_spread(streams: Streams, latency: str) -> Figure | None:
+    """Distance of p90 and p10 of the slow ones' latency over their median: small where one and the same wait made them.
+
+    n slow requests; None with fewer than 5.
+    """
+    split = _split(streams, latency)
+    if split is None or split.slow.sum() < 5:
+        return None
+    slow = _values(streams, latency)[split.slow == 1]
+    low, middle, high = np.percentile(slow, [10, 50, 90])
+    return Figure(float((high - low) / middle), len(slow))
+
+
+def replica_share(streams: Streams, latency: str) -> Figure | None:
+    """Share of the variance of the log of a latency that lies between the replicas that answered; None with one."""
+    rows = _rows(streams, latency)
+    replica = streams.replica[rows]
+    known = replica >= 0
+    return between_groups(np.log(_values(streams, latency)[known]), replica[known])
+
+
+def pauses_per_s(streams: Streams) -> Figure | None:
+    """Pauses a second of the whole server: gaps of more than STALL_RATIO usual ones, those that begin together as one.
+
+    n pauses.
+    """
+    starts = _pauses(streams)
+    length_s = streams.span.length_s
+    return Figure(len(starts) / length_s, len(starts)) if starts is not None and length_s > 0 else None
+
+
+def pause_period_s(streams: Streams) -> Figure | None:
+    """Median time from one pause to the next, s; n pauses."""
+    starts = _pauses(streams)
+    if starts is None or len(starts) < LEAST_STALLS:
+        return None
+    found = median(np.diff(starts))
+    return None if found is None else Figure(found.value / NS_PER_S, len(starts))
+
+
+def pause_unevenness(streams: Streams) -> Figure | None:
+    """(p75 - p25) / p50 of the time between pauses: near 0 a clock makes them, 1.6 where they come at random.
+
+    That of the exponential distribution is ln 3 / ln 2. n pauses.
+    """
+    starts = _pauses(streams)
+    if starts is None or len(starts) < LEAST_STALLS:
+        return None
+    low, middle, high = np.percentile(np.diff(starts), [25, 50, 75])
+    return Figure(float((high - low) / middle), len(starts)) if middle > 0 else None
+
+
+def pause_time_share(streams: Streams) -> Figure | None:
+    """Share of all time between tokens that lies in pauses, beyond the usual gap; n gaps."""
+    gaps, usual = streams.gaps, streams.gap_p50_p99_ns
+    if usual is None or usual[0] <= 0 or not len(gaps.length_ns):
+        return None
+    long = gaps.length_ns > STALL_RATIO * usual[0]
+    return Figure(
+        float((gaps.length_ns[long] - usual[0]).sum() / max(gaps.length_ns.sum(), 1)), len(gaps.length_ns)
+    )
+
+
+def _pauses(streams: Streams) -> Ints | None:
+    """When each pause began, in order; None without gaps."""
+    gaps, usual = streams.gaps, streams.gap_p50_p99_ns
+    if usual is None or usual[0] <= 0:
+        return None
+    chosen = np.flatnonzero(gaps.length_ns > STALL_RATIO * usual[0])
+    starts = np.sort(streams.at_ns[gaps.place[chosen]])
+    if not len(starts):
+        return starts
+    apart = TOGETHER * float(np.median(gaps.length_ns[chosen]))
+    fresh: Ints = starts[np.concatenate([[True], np.diff(starts) > apart])]
+    return fresh
+
+
+def _rows(streams: Streams, latency: str) -> Ints:
+    values = streams.table.latency(latency)
+    return np.flatnonzero(streams.measured & (np.nan_to_num(values) > 0))
+
+
+def _values(streams: Streams, latency: str) -> Floats:
+    values: Floats = streams.table.latency(latency)[_rows(streams, latency)]
+    return values
+
+
+def _split(streams: Streams, latency: str) -> Split | None:
+    values = _values(streams, latency)
+    return two_groups(values) if len(values) >= LEAST_REQUESTS and np.ptp(values) > 0 else None
