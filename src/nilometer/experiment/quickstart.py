@@ -11,7 +11,7 @@ from nilometer.core.finding import Finding
 from nilometer.core.group import Group
 from nilometer.core.run import Run, Runs, new_id
 from nilometer.core.spec import Load, Prompts, Spec, to_toml
-from nilometer.diagnose.rules import limits
+from nilometer.diagnose.old_rules import limits
 
 from .follow import Stop, Watch
 from .measure import Behind, Place, measure

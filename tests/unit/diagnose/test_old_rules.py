@@ -9,7 +9,7 @@ import pytest
 from nilometer.core.finding import Finding
 from nilometer.core.summary import Counts, Distribution, Generator, Lengths, Summary, Throughput, Window
 from nilometer.diagnose.evidence import elasticity, gain_per_doubling, level_of
-from nilometer.diagnose.rules import limits
+from nilometer.diagnose.old_rules import limits
 
 
 def seen(ttft_ms: float, tpot_ms: float, level: int, *, output: int = 65, n: int = 60, **generator: Any) -> Summary:

@@ -1,0 +1,81 @@
+"""What the service refuses, loses or passes on unevenly: quotas, failures, pools, replicas, adapters."""
+
+from __future__ import annotations
+
+from ..case import Case
+from ..sign import Opinion, either, strongest, weigh
+
+
+def rate_limit(case: Case) -> Opinion:
+    """A quota refuses requests (429), or the service says that it is not available now (503)."""
+    refused = either(case.most("refused_share").above(0.02, 0.05), case.most("unavailable_share").above(0.02, 0.05))
+    return weigh([refused], supports=[case.high("waiting_above_zero").below(0.9, 0.5)])
+
+
+def failures(case: Case) -> Opinion:
+    """Requests fail, or were asked again by something in between: a first attempt is lost, a second one answers late."""
+    lost = weigh([case.made("lost_share", _lost(case), "share").above(0.005, 0.01)])
+    retried = weigh(
+        [
+            case.low("ttft_mode_ratio").above(3, 6),
+            case.low("ttft_mode_separation").above(0.85, 0.93),
+            case.low("ttft_mode_share").within(0.01, 0.45, 0.3),
+            case.low("ttft_mode_spread").below(0.8, 0.4),
+        ],
+        supports=[case.low("ttft_mode_in_time").below(0.5, 0.25)],
+    )
+    return strongest(lost, retried)
+
+
+def _lost(case: Case) -> float | None:
+    """Of the requests that failed, those that were not refused, at the level with the most."""
+    shares = []
+    for level in case.group.levels:
+        failed = level.value("failed_share")
+        if failed is not None:
+            shares.append(failed - (level.value("refused_share") or 0.0) - (level.value("unavailable_share") or 0.0))
+    return max(shares, default=None)
+
+
+def client_pool(case: Case) -> Opinion:
+    """Fewer requests are in flight than asked for, and no more of them at a higher load: they wait before they go."""
+    return weigh(
+        [
+            case.high("little_asked").above(0.1, 0.25),
+            case.high("loop_lag_p99").below(10, 5) if case.high("loop_lag_p99").value is not None else case.made(
+                "generator_fit", float(case.facts.generator != "limited")
+            ).above(0, 1),
+        ],
+        against=[case.most("refused_share").above(0.02, 0.05)],
+    )
+
+
+def replica_imbalance(case: Case) -> Opinion:
+    """Some replicas are slower, or have more to do, than others."""
+    named = weigh([either(case.high("replica_tpot_share").above(0.15, 0.3), case.high("replica_ttft_share").above(0.2, 0.4))])
+    told = weigh([case.high("running_spread").above(1.4, 2.0)])
+    seen = weigh(
+        [
+            case.high("tpot_mode_ratio").above(1.2, 1.4),
+            case.high("tpot_mode_separation").above(0.85, 0.92),
+            case.high("tpot_mode_share").within(0.1, 0.9, 0.3),
+            case.high("tpot_mode_in_time").below(0.3, 0.15),
+            case.low("tpot_mode_ratio").above(1.15, 1.3),
+            case.low("tpot_mode_separation").above(0.85, 0.92),
+        ]
+    )
+    return strongest(named, told, seen)
+
+
+def adapters(case: Case) -> Opinion:
+    """Latency depends on the adapter that is asked for: they take turns in the engine."""
+    return strongest(
+        weigh([case.high("adapters_waiting").above(0.1, 0.3)]),
+        weigh(
+            [
+                either(
+                    case.high("target_ttft_share").above(0.1, 0.2), case.high("target_tpot_share").above(0.1, 0.2)
+                )
+            ]
+        ),
+    )

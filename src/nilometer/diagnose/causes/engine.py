@@ -1,0 +1,135 @@
+"""What the engine's own work limits: decoding, prompts, the KV cache, drafts, links between devices."""
+
+from __future__ import annotations
+
+from ..case import Case
+from ..sign import Look, Opinion, Sign, both, either, strongest, weigh
+from .queueing import no_batches, part_decodes, prompts_fill, waits
+
+
+def last_elasticity(case: Case) -> Look:
+    """How the token gap grows between the two highest loads."""
+    found = case.group.elasticities
+    return Look("gap_elasticity", found[-1] if found else None)
+
+
+def decode_compute(case: Case) -> Opinion:
+    """All requests decode, each slower the more there are: more of them bring no more tokens."""
+    return weigh(
+        [
+            last_elasticity(case).above(0.5, 0.75),
+            case.high("decoding_share").above(0.65, 0.8),
+            case.step("throughput_gain_last").below(0.35, 0.2),
+        ],
+        against=[_stalls(case), prompts_fill(case)],
+    )
+
+
+def decode_bandwidth(case: Case) -> Opinion:
+    """A stream is as slow alone as with others, and as slow as reading the weights takes."""
+    return weigh(
+        [
+            bandwidth_use(case).above(0.4, 0.6),
+            case.step("gap_elasticity").below(0.5, 0.3),
+        ],
+        against=[waits(case), _stalls(case)],
+    )
+
+
+def interconnect(case: Case) -> Opinion:
+    """A stream is slow alone, and reading the weights takes a small part of it: the rest goes to the links."""
+    return weigh([case.low("link_share").above(0.3, 0.5)]) if "link_share" in case.lowest.figures else Opinion(0.0)
+
+
+def bandwidth_use(case: Case) -> Look:
+    """The bytes of the weights over the token gap at the lowest load, as a share of what the memory gives."""
+    return Look("bandwidth_use", case.lowest.figures.get("bandwidth_use"))
+
+
+def prefill(case: Case) -> Opinion:
+    """Working through prompts fills the server's time: token gaps grow with the load, and TTFT with the prompt."""
+    line = weigh(
+        [case.step("prefill_load").above(0.5, 0.7), case.low("line_r").above(0.3, 0.5)],
+        supports=[case.step("gap_ratio").above(1.1, 1.5)],
+        against=[_stalls(case), case.high("prefix_hit_ratio").above(0.3, 0.6)],
+    )
+    alike = weigh(
+        [
+            case.made("prefill_time_load", _time_load(case), "share").above(0.65, 0.85),
+            case.low("prompt_cv").below(0.15, 0.1),
+            waits(case),
+        ],
+        supports=[case.step("gap_ratio").above(1.1, 1.5)],
+        against=[_stalls(case)],
+    )
+    return strongest(line, alike)
+
+
+def _time_load(case: Case) -> float | None:
+    """Requests a second x TTFT alone: what prompts of one length take of the server's time at most."""
+    rate, alone = case.highest.value("requests_per_s"), case.lowest.value("ttft_mean")
+    return None if rate is None or alone is None else rate * alone / 1000
+
+
+def prefill_stalls(case: Case) -> Opinion:
+    """A prompt that is worked on stops all streams at once."""
+    return weigh([_stalls(case), case.high("gap_first_token_share").above(0.4, 0.65)])
+
+
+def _stalls(case: Case) -> Sign:
+    """Long gaps that all streams have at once."""
+    return both(
+        case.high("gap_tail_ratio").above(4, 8),
+        case.high("long_gaps_per_request").above(0.1, 0.25),
+        case.high("gap_simultaneity").above(0.5, 0.7),
+    )
+
+
+def kv_capacity(case: Case) -> Opinion:
+    """The KV cache is full: requests wait for blocks, and running ones lose theirs."""
+    told = weigh(
+        [
+            case.high("kv_usage_max").above(0.85, 0.95),
+            either(case.high("preemptions_per_100").above(0.2, 1), case.high("waiting_above_zero").above(0.2, 0.5)),
+        ],
+        supports=[part_decodes(case)],
+        against=[no_batches(case)],
+    )
+    victims = weigh(
+        [
+            case.high("long_gaps_per_request").above(0.05, 0.15),
+            case.high("gap_simultaneity").below(0.5, 0.3),
+            part_decodes(case),
+        ],
+        against=[case.high("preemptions_per_100").below(0.2, 0.05)],
+    )
+    tokens = weigh(
+        [_steadier_in_tokens(case).below(1.0, 0.6), part_decodes(case), waits(case)],
+        against=[case.high("kv_usage_max").below(0.85, 0.7), no_batches(case), prompts_fill(case)],
+    )
+    return strongest(told, victims, tokens._replace(score=tokens.score * 0.9))
+
+
+def _steadier_in_tokens(case: Case) -> Look:
+    """Spread of the tokens held over that of the streams, while somebody waits: below 1 tokens are the limit."""
+    tokens, streams = case.highest.value("full_held_tokens_cv"), case.highest.value("full_decoding_cv")
+    return case.made("tokens_over_streams_cv", tokens / streams if tokens is not None and streams else None)
+
+
+def kv_reserved(case: Case) -> Opinion:
+    """Each slot is given KV for a whole context, of which requests use a small part: memory allows few slots."""
+    return weigh(
+        [case.made("context_use", _context_use(case), "share").below(0.5, 0.25), part_decodes(case), waits(case)],
+        against=[no_batches(case), prompts_fill(case)],
+    )
+
+
+def _context_use(case: Case) -> float | None:
+    context = case.highest.value("context_tokens") or case.facts.context_tokens
+    prompt, output = case.highest.value("prompt_tokens"), case.highest.value("output_tokens")
+    return None if not context or prompt is None or output is None else (prompt + output) / context
+
+
+def poor_drafts(case: Case) -> Opinion:
+    """Few of the drafted tokens are accepted: the drafting costs more than it brings."""
+    return weigh([case.high("acceptance_ratio").below(0.6, 0.45)])
