@@ -21,6 +21,7 @@ COMMANDS = {
     "quickstart": "Measure the embedded engine at three loads and say what limits it.",
     "measure": "One load test on TARGET: a Run with its figures and a verdict.",
     "sweep": "The load curve of TARGET: knee, and the greatest load that keeps an SLO.",
+    "diagnose": "What limits a service: evidence, counter-evidence, what to do, expected gain.",
     "plan": "Know before you buy or change: memory, greatest concurrency, latency of a model on a device.",
     "verify": "Is B worse, alike or better than A: pairs of runs until that can be told.",
     "compare": "Archived runs side by side, and the verdict on what changed.",

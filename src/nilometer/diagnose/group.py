@@ -73,7 +73,7 @@ def evidence_of_group(levels: Sequence[LevelEvidence]) -> GroupEvidence:
     ordered = sorted((level for level in levels if level.level), key=lambda level: level.level or 0.0)
     low, high = (ordered[0], ordered[-1]) if ordered else (None, None)
     steps = pairwise(_first_of_each(ordered))
-    figures: dict[str, Evidence | None] = dict.fromkeys(_NAMES)
+    figures: dict[str, Evidence | None] = dict.fromkeys(FIGURES)
     if low is not None and high is not None and low.level != high.level and len({one.is_open for one in ordered}) == 1:
         figures |= _between(ordered, low, high)
     return GroupEvidence(
@@ -85,7 +85,7 @@ def evidence_of_group(levels: Sequence[LevelEvidence]) -> GroupEvidence:
     )
 
 
-_NAMES = (
+FIGURES = (
     "knee",
     "gap_ratio",
     "gap_elasticity",

@@ -6,13 +6,15 @@ the more special one stands before the more general.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
 from nilometer.core.finding import FindingClass
 
 from .case import Case
 from .causes import answers, engine, over_time, queueing, validity
+from .group import FIGURES as GROUP_FIGURES
+from .level import FEATURES
 from .sign import Opinion
 
 Stage = Literal["first", "cause", "last"]
@@ -62,3 +64,21 @@ RULES: tuple[Rule, ...] = (
     Rule("unreal_lengths", validity.unreal_lengths, "validity", "last", "ttft", "lengths"),
     Rule("grouped_tokens", validity.grouped_tokens, "validity", "last", "itl", "frames"),
 )
+
+Missing = Literal["server_metrics", "machine", "weights", "levels", "client"]
+
+
+def missing_kind(figures: Sequence[str]) -> Missing:
+    """What it would take to have these figures: the first that lacks decides."""
+    for name in figures:
+        if name in _KINDS:
+            return _KINDS[name]
+    return "client"
+
+
+_KINDS: dict[str, Missing] = {
+    **{feature.name: "machine" if feature.name.startswith("host_") else "server_metrics" for feature in FEATURES if feature.source != "client"},
+    **dict.fromkeys(("bandwidth_use", "link_share"), "weights"),
+    **dict.fromkeys(GROUP_FIGURES, "levels"),
+    **dict.fromkeys(("queue_over_wait", "context_use"), "server_metrics"),
+}

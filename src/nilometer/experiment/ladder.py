@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from nilometer.metrics.curve import Rung, borne, gain
@@ -27,6 +28,8 @@ class Search(NamedTuple):
     most: float
     whole: bool
     by_slo: bool
+    flats: int = 1
+    """Doublings without a gain that end the search of a plateau: more of them show what lies beyond it."""
 
 
 def next_level(search: Search, rungs: Sequence[Rung]) -> float | None:
@@ -49,14 +52,15 @@ def next_level(search: Search, rungs: Sequence[Rung]) -> float | None:
 def _further(search: Search, ordered: Sequence[Rung]) -> float | None:
     """Double, up to the most, unless the plateau was all that was searched and is reached."""
     last = ordered[-1]
-    if last.level >= search.most or (not search.by_slo and _is_flat(ordered)):
+    if last.level >= search.most or (not search.by_slo and _is_flat(ordered, search.flats)):
         return None
     return min(last.level * 2, search.most)
 
 
-def _is_flat(ordered: Sequence[Rung]) -> bool:
-    known = borne(ordered)
-    return len(known) >= 2 and gain(known[-2], known[-1]) < FLAT_GAIN
+def _is_flat(ordered: Sequence[Rung], flats: int) -> bool:
+    """Whether each of the last `flats` steps brought next to nothing."""
+    steps = list(pairwise(borne(ordered)))
+    return len(steps) >= flats and all(gain(*step) < FLAT_GAIN for step in steps[-flats:])
 
 
 def _lower(search: Search, lowest: Rung) -> float | None:

@@ -86,14 +86,14 @@ def _unsaid(finding: Finding) -> list[Evidence]:
 
 def _brief(finding: Finding, words: Catalogue) -> str:
     """The first figures for a sentence, without what they rest on."""
-    return words.say("screen.list_join").join(_figure(one, words) for one in _unsaid(finding)[:_IN_SENTENCE])
+    return words.say("screen.list_join").join(figure(one, words) for one in _unsaid(finding)[:_IN_SENTENCE])
 
 
 def _figures(figures: Sequence[Evidence], words: Catalogue) -> str | None:
-    return words.say("screen.list_join").join(_figure(one, words) + _rests_on(one, words) for one in figures) or None
+    return words.say("screen.list_join").join(figure(one, words) + _rests_on(one, words) for one in figures) or None
 
 
-def _figure(one: Evidence, words: Catalogue) -> str:
+def figure(one: Evidence, words: Catalogue) -> str:
     """One figure with its range, its unit and its level."""
     key = f"evidence.{one.name}"
     name = words.say(key) if key in words else one.name

@@ -1,0 +1,119 @@
+"""What `nilo diagnose` does with its options: find or measure the levels, look at them, show, choose the exit code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from nilometer.core.errors import SpecError
+from nilometer.core.run import Run
+from nilometer.experiment.sweep import one_a_level
+
+from .diagnosis_machine import diagnosis_object
+from .pruning import refuse_pruned
+from .session import Session
+
+if TYPE_CHECKING:
+    from nilometer.archive.protocol import Archive
+    from nilometer.core.record import Record
+    from nilometer.diagnose.diagnosis import Diagnosis
+    from nilometer.text.i18n import Catalogue
+
+EXIT_CODES = {"found": 0, "healthy": 0, "vetoed": 4, "undecided": 5}
+
+
+class Levels(NamedTuple):
+    """The runs to be looked at, lowest load first; `ref` is how a command may call them."""
+
+    runs: list[Run]
+    group: str | None
+    ref: str | None
+
+
+def run_diagnose(subject: str, session: Session, given: dict[str, Any]) -> int:
+    """Returns the exit code of the contract."""
+    if is_target(subject):
+        from .ladder import measured
+
+        return measured(subject, session, given, shown)
+    from nilometer.archive.store import open_archive
+
+    with open_archive(session.archive_url, must_exist=True) as archive:
+        levels = levels_of(archive, subject)
+        found = diagnosed(archive, levels)
+    return shown(found, levels, session)
+
+
+def is_target(subject: str) -> bool:
+    """Whether the word is something to be measured, and not something in the archive."""
+    from nilometer.engines.embedded import names_engine
+
+    return "://" in subject or names_engine(subject) or (subject.endswith(".toml") and Path(subject).is_file())
+
+
+def levels_of(archive: Archive, ref: str) -> Levels:
+    """The runs that RUN or GROUP means: a run stands with the other loads of its group. Slug `side_mixed` where a group
+    holds two sides, as a verify does: each is a service of its own."""
+    found = archive.resolve_either(ref)
+    if found.kind == "run":
+        run = archive.get(found.id)
+        runs = [run] if run.group is None else [one for one in archive.find(run.group) if one.role == run.role]
+        group = run.group
+    else:
+        runs, group = archive.find(found.id), found.id
+    sides = sorted({run.role or "" for run in runs})
+    if len(sides) > 1:
+        raise SpecError("side_mixed", group=ref, parts=", ".join(sides))
+    chosen = sorted(_one_each(runs), key=_load)
+    for run in chosen:
+        refuse_pruned(archive, run)
+    return Levels(chosen, group, ref)
+
+
+def _one_each(runs: Sequence[Run]) -> list[Run]:
+    """One of each load: of repeats the last that was finished."""
+    return one_a_level(runs) if len({run.level for run in runs}) > 1 else [_best(runs)]
+
+
+def _best(runs: Sequence[Run]) -> Run:
+    return next((run for run in reversed(runs) if run.verdict != "inadmissible"), runs[-1])
+
+
+def _load(run: Run) -> float:
+    load = run.spec.load
+    return float(run.level or load.rate_per_s or load.concurrency or 0)
+
+
+def diagnosed(archive: Archive, levels: Levels) -> Diagnosis:
+    """What the levels say, from their records."""
+    from nilometer.diagnose.diagnosis import diagnose
+    from nilometer.diagnose.group import evidence_of_runs
+
+    return diagnose(evidence_of_runs(_with_records(archive, levels.runs)))
+
+
+def _with_records(archive: Archive, runs: Sequence[Run]) -> Iterator[tuple[Run, Iterator[Record]]]:
+    for run in runs:
+        yield run, archive.records(run.id)
+
+
+def shown(found: Diagnosis, levels: Levels, session: Session) -> int:
+    """The diagnosis on stdout; its exit code."""
+    from nilometer.report.diagnosis import diagnosis_document
+
+    session.emit(
+        diagnosis_object(found, levels.runs, levels.group),
+        lambda: session.render(
+            diagnosis_document(found, session.words, subject=_subject(levels, session.words), ref=levels.ref)
+        ),
+        archived=[run.id for run in levels.runs] if levels.ref else (),
+    )
+    return EXIT_CODES[found.state]
+
+
+def _subject(levels: Levels, words: Catalogue) -> str:
+    loads = ", ".join(f"{_load(run):g}" for run in levels.runs)
+    name = levels.group or (levels.runs[0].id if levels.runs else "-")
+    return words.say("screen.diagnosis.subject", name=name, loads=loads)
+
