@@ -1,8 +1,8 @@
 """Write the reference pages from the code and the locale files: `python -m docs.generate`; `--check` only compares.
 
 Nothing in a page is typed by hand: errors and findings come from the catalogues of words, causes and metrics from their
-tables, TOML keys from `core.spec`, the commands from their own --help, the archive from its schema, models, devices and what
-plans are off from the tables and benches of plans.
+tables, TOML keys from `core.spec`, the commands from their own --help, the archive from its schema, models, devices and
+what plans are off from the tables and benches of plans.
 """
 
 from __future__ import annotations
