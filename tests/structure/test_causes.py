@@ -31,6 +31,7 @@ def _made() -> set[str]:
         if getattr(call.func, "attr", getattr(call.func, "id", "")) in ("made", "Look")
         and call.args
         and isinstance(call.args[0], ast.Constant)
+        and isinstance(call.args[0].value, str)
     }
 
 

@@ -16,7 +16,7 @@ from nilometer.diagnose.group import FIGURES, GroupEvidence
 from nilometer.diagnose.level import FEATURES, LevelEvidence
 from nilometer.metrics.curve import Rung
 
-FACTS = Facts(verdict="admissible", generator="ok", steady=True, ok=400, length_s=180.0)
+FACTS = Facts(verdict="admissible", generator="fit", steady=True, ok=400, length_s=180.0)
 UNITS = {feature.name: feature.unit for feature in FEATURES}
 NAMES = (*UNITS, "line_slope", "line_r", "bandwidth_use", "link_share")
 
