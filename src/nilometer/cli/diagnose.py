@@ -33,6 +33,7 @@ def _options(command: Command) -> Command:
 @_options
 @click.option("--budget", type=SECONDS, default="3m", show_default=True, help="TARGET: the whole ladder's time.")
 @click.option("--most", type=click.IntRange(2, 100_000), default=256, show_default=True, help="TARGET: greatest load.")
+@click.option("--experiment", is_flag=True, help="Then make the measurement that tells the rivals apart.")
 @click.option("--no-archive", is_flag=True, help="TARGET: keep the runs out of the archive.")
 @shared_options
 def command(subject: str, session: Session, **given: Any) -> None:

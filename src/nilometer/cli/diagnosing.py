@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import msgspec
+
 from nilometer.core.errors import SpecError
 from nilometer.core.run import Run
 from nilometer.experiment.sweep import one_a_level
@@ -42,7 +44,22 @@ def run_diagnose(subject: str, session: Session, given: dict[str, Any]) -> int:
     with open_archive(session.archive_url, must_exist=True) as archive:
         levels = levels_of(archive, subject)
         found = diagnosed(archive, levels)
+        if given["experiment"]:
+            found = _tried(found, levels, archive, session, given)
     return shown(found, levels, session)
+
+
+def _tried(found: Diagnosis, levels: Levels, archive: Archive, session: Session, given: dict[str, Any]) -> Diagnosis:
+    """After its trial, on the target of the archived run. Slug `experiment_no_target` of a run that no load of ours made."""
+    from .measuring import found_target, interrupts
+    from .trialing import tried
+
+    run = levels.runs[-1]
+    if run.origin != "measured":
+        raise SpecError("experiment_no_target", run=run.id)
+    asked = {**given, "like": run.id}
+    with found_target(None, session, asked, archive) as at, interrupts() as stop:
+        return tried(found, msgspec.structs.replace(run, spec=at.spec), at, archive, stop, session)
 
 
 def is_target(subject: str) -> bool:
@@ -102,6 +119,10 @@ def shown(found: Diagnosis, levels: Levels, session: Session) -> int:
     """The diagnosis on stdout; its exit code."""
     from nilometer.report.diagnosis import diagnosis_document
 
+    from .trialing import foretold
+
+    if levels.ref is not None and levels.runs[-1].origin == "measured":
+        found = foretold(found, levels.runs[-1].spec, f"nilo diagnose {levels.ref} --experiment")
     session.emit(
         diagnosis_object(found, levels.runs, levels.group),
         lambda: session.render(

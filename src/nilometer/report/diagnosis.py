@@ -129,8 +129,14 @@ def _rivals(finding: Finding, words: Catalogue) -> list[str]:
 def _experiment(finding: Finding, words: Catalogue) -> list[str]:
     if finding.experiment is None:
         return []
-    told = [words.say(f"prediction.{slug}") for slug in finding.experiment.predictions]
-    return [f"`{finding.experiment.command}`", *told]
+    return [f"`{finding.experiment.command}`", *(prediction(code, words) for code in finding.experiment.predictions)]
+
+
+def prediction(code: str, words: Catalogue) -> str:
+    """`TRIAL.OUTCOME:CAUSE` in words: what this cause foretells of that trial."""
+    outcome, _, slug = code.partition(":")
+    name, what = words.say(f"cause.{slug}.name"), words.say(f"outcome.{outcome}")
+    return words.say("screen.diagnosis.foretold", cause=name, what=what)
 
 
 def _remedy(i: int, remedy: Remedy, words: Catalogue) -> str:
