@@ -137,4 +137,3 @@ def _subject(levels: Levels, words: Catalogue) -> str:
     loads = ", ".join(f"{_load(run):g}" for run in levels.runs)
     name = levels.group or (levels.runs[0].id if levels.runs else "-")
     return words.say("screen.diagnosis.subject", name=name, loads=loads)
-

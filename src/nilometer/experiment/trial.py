@@ -50,9 +50,7 @@ def try_out(
         if stop.asked:
             return None
         place = Place(group=None, role=role, level=None, order=None)
-        made.append(
-            measure(one, headers, runs=runs, watch=watch, stop=stop, place=place, behind=behind, random=random)
-        )
+        made.append(measure(one, headers, runs=runs, watch=watch, stop=stop, place=place, behind=behind, random=random))
     before, after = (evidence_of(run, runs.records(run.id)) for run in made)
     outcome = outcome_of(trial, rivals_of(found.findings), before, after)
     return Tried(_concluded(found, outcome), outcome, (made[0], made[1]))

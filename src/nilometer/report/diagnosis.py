@@ -102,7 +102,9 @@ def _rows(found: Diagnosis, first: Finding | None, words: Catalogue) -> Iterator
         yield from _named("against", _acquitted(first, words), words)
         yield from _named("rival", _rivals(first, words), words)
         yield from _named("decide", _experiment(first, words), words)
-        yield from _named("do", [_remedy(i, one, words) for i, one in enumerate(first.remedies, 1)][:MOST_REMEDIES], words)
+        yield from _named(
+            "do", [_remedy(i, one, words) for i, one in enumerate(first.remedies, 1)][:MOST_REMEDIES], words
+        )
     yield from _named("not_run", _not_run(found.not_run, words), words)
     yield from _named("passed", [words.say("screen.diagnosis.passed", n=len(found.passed))], words)
 

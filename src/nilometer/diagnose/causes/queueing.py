@@ -24,7 +24,9 @@ def steady_gap(case: Case) -> Sign:
 def queue_over_wait(case: Case) -> Look:
     """The server's own queue time over what the client saw of waiting."""
     queue, wait = case.highest.value("server_queue_mean"), case.group.value("wait")
-    return case.made("queue_over_wait", queue / wait if queue is not None and wait and wait > 0 else None, source="both")
+    return case.made(
+        "queue_over_wait", queue / wait if queue is not None and wait and wait > 0 else None, source="both"
+    )
 
 
 def no_batches(case: Case) -> Sign:

@@ -114,9 +114,7 @@ def pause_time_share(streams: Streams) -> Figure | None:
     if usual is None or usual[0] <= 0 or not len(gaps.length_ns):
         return None
     long = gaps.length_ns > STALL_RATIO * usual[0]
-    return Figure(
-        float((gaps.length_ns[long] - usual[0]).sum() / max(gaps.length_ns.sum(), 1)), len(gaps.length_ns)
-    )
+    return Figure(float((gaps.length_ns[long] - usual[0]).sum() / max(gaps.length_ns.sum(), 1)), len(gaps.length_ns))
 
 
 def _pauses(streams: Streams) -> Ints | None:
