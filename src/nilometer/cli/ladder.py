@@ -17,7 +17,7 @@ from nilometer.core.spec import Spec, to_toml, without_secrets
 from nilometer.experiment.ladder import Search
 from nilometer.experiment.sweep import Plan, sweep
 
-from .diagnosing import Levels
+from .levels import Levels
 from .measuring import found_target, interrupts, open_archive_of
 from .progress import Progress
 from .session import Session

@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
+from nilometer.core.errors import Param
 from nilometer.core.finding import Confidence, Evidence, Finding, Severity
 
 from .budget import Budget
@@ -48,7 +49,7 @@ class Held(NamedTuple):
 
 
 class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
-    """What limits a service. `findings[0]` is the answer; `passed` are causes that were looked for and are not there."""
+    """What limits a service. `findings[0]` is the answer; `passed` are causes looked for and not there."""
 
     state: State
     findings: list[Finding]
@@ -87,6 +88,19 @@ def diagnose(group: GroupEvidence) -> Diagnosis:
         greatest=case.highest.level,
         server_seen=case.server_seen,
     )
+
+
+def spoken(found: Diagnosis) -> list[Finding]:
+    """The findings, never none: where no cause was found that there is room, or that it is not yet known."""
+    if found.findings:
+        return found.findings
+    if found.state == "healthy":
+        params: dict[str, Param] = {"most": found.greatest or 0.0, "knee": found.knee}
+        return [
+            Finding(slug="room" if found.knee is None else "room_to_knee", kind="note", severity="low", params=params)
+        ]
+    missing = list(dict.fromkeys(name for one in found.not_run for name in one.missing))
+    return [Finding(slug="not_yet_known", kind="note", severity="low", missing=missing)]
 
 
 def scores(group: GroupEvidence) -> dict[str, float]:

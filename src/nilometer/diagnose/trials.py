@@ -182,7 +182,9 @@ def rivals_of(findings: Sequence[Finding]) -> tuple[str, ...]:
 
 def outcome_of(trial: Trial, causes: Sequence[str], before: LevelEvidence, after: LevelEvidence) -> Outcome:
     """What came about; a cause whose figure was not measured is neither held nor refuted."""
-    held, refuted, figures = [], [], []
+    held: list[str] = []
+    refuted: list[str] = []
+    figures: list[Evidence] = []
     for slug in causes:
         if slug not in trial.foretold:
             continue

@@ -1,4 +1,4 @@
-"""The screen of a diagnosis: the finding in one sentence, where the time goes, what speaks for and against it, what to do.
+"""The screen of a diagnosis: the finding in a sentence, where the time goes, what speaks for and against, what to do.
 
 At most some forty lines: what does not fit stands in the machine form and in the report.
 """

@@ -13,7 +13,7 @@ def rate_limit(case: Case) -> Opinion:
 
 
 def failures(case: Case) -> Opinion:
-    """Requests fail, or were asked again by something in between: a first attempt is lost, a second one answers late."""
+    """Requests fail, or were asked again by something in between: a first attempt is lost, a second answers late."""
     lost = weigh([case.made("lost_share", _lost(case), "share").above(0.005, 0.01)])
     retried = weigh(
         [

@@ -76,7 +76,7 @@ def static_batching(case: Case) -> Opinion:
 
 
 def front_end(case: Case) -> Opinion:
-    """Requests pass something one at a time before the engine: first tokens come evenly spaced, gaps stay as they were."""
+    """Requests pass something one at a time before the engine: first tokens come evenly spaced, gaps stay."""
     return weigh(
         [one_at_a_time(case), waits(case), part_decodes(case), case.step("gap_ratio").below(2.2, 1.6)],
         supports=[queue_over_wait(case).below(0.6, 0.3), case.high("waiting_above_zero").below(0.6, 0.3)],

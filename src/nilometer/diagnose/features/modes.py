@@ -1,4 +1,4 @@
-"""Requests of two kinds: fast and slow ones beside each other, by nothing that the client knows, by replica, or in time.
+"""Requests of two kinds, fast and slow: beside each other by nothing that the client knows, by replica, or in time.
 
 Where the two kinds take turns in time something slowed the whole server down; where they stand beside each other the
 requests met different servers, or a first attempt that was lost.
