@@ -41,7 +41,7 @@ def run_diagnose(subject: str, session: Session, given: dict[str, Any]) -> int:
 
 
 def _tried(found: Diagnosis, levels: Levels, archive: Archive, session: Session, given: dict[str, Any]) -> Diagnosis:
-    """After its trial, on the target of the archived run. Slug `experiment_no_target` of a run that was not measured."""
+    """After its trial, on the archived run's target. Slug `experiment_no_target` of a run that was not measured."""
     from .measuring import found_target, interrupts
     from .trialing import tried
 
