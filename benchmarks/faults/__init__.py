@@ -1,0 +1,1 @@
+"""Seeded faults with known labels: how often the diagnosis is right."""
