@@ -1,7 +1,7 @@
 """Write the reference pages from the code and the locale files: `python -m docs.generate`; `--check` only compares.
 
-Nothing in a page is typed by hand: errors and findings come from the catalogues of words, metrics from their table,
-TOML keys from `core.spec`, the commands from their own --help, the archive from its schema, models, devices and what
+Nothing in a page is typed by hand: errors and findings come from the catalogues of words, causes and metrics from their
+tables, TOML keys from `core.spec`, the commands from their own --help, the archive from its schema, models, devices and what
 plans are off from the tables and benches of plans.
 """
 
@@ -19,6 +19,7 @@ import msgspec
 
 from nilometer.cli.root import COMMANDS, nilo
 from nilometer.core.spec import Spec
+from nilometer.diagnose.rules import RULES, Rule
 from nilometer.metrics.catalogue import METRICS
 from nilometer.text.i18n import LANGUAGES, Catalogue
 
@@ -48,6 +49,20 @@ def errors(words: Catalogue) -> Iterator[str]:
 def findings(words: Catalogue) -> Iterator[str]:
     """The same for findings."""
     return _slugs("finding", words)
+
+
+def causes(words: Catalogue) -> Iterator[str]:
+    """What can limit a service, what makes figures look other than they are: symptom, how to confirm, first move."""
+    for kind in ("validity", "cause"):
+        yield f"\n## {words.say(f'doc.causes.{kind}')}\n"
+        yield row_of(*(words.say(f"doc.column.{name}") for name in ("bottleneck", "symptom", "confirm", "move")))
+        yield row_of(*["---"] * 4)
+        yield from (_cause(rule, words) for rule in RULES if rule.kind == kind)
+
+
+def _cause(rule: Rule, words: Catalogue) -> str:
+    told = (words.say(f"cause.{rule.slug}.{part}") for part in ("symptom", "confirm", "move"))
+    return row_of(f"{words.say(f'cause.{rule.slug}.name')} `{rule.slug}`", *told)
 
 
 def metrics(words: Catalogue) -> Iterator[str]:
@@ -91,6 +106,7 @@ def archive(_words: Catalogue) -> Iterator[str]:
 BODIES: dict[str, Callable[[Catalogue], Iterator[str]]] = {
     "errors": errors,
     "findings": findings,
+    "causes": causes,
     "metrics": metrics,
     "toml": toml,
     "cli": cli,

@@ -23,7 +23,20 @@ ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "nilometer"
 EN, ZH = Catalogue("en"), Catalogue("zh")
 KEYS = sorted({*EN.keys(), *ZH.keys()})
-KINDS = {"error", "finding", "screen", "short", "evidence", "metric", "meaning", "key", "doc", "step"}
+KINDS = {
+    "error",
+    "finding",
+    "screen",
+    "short",
+    "evidence",
+    "metric",
+    "meaning",
+    "key",
+    "doc",
+    "step",
+    "cause",
+    "remedy",
+}
 ERRORS = {"NiloError", "SpecError", "DataError", "TargetError", "EngineError", "ArchiveError", "ConditionError"}
 
 TERMS = [
@@ -217,7 +230,9 @@ def _texts() -> tuple[set[str], list[re.Pattern[str]]]:
                     re.escape(part.value) if isinstance(part, ast.Constant) and isinstance(part.value, str) else ".+"
                     for part in node.values
                 ]
-                if re.match(r"(screen\\\.\w{3,}|(short|evidence|metric|meaning|key|doc|step)\\\.)", parts[0]):
+                if re.match(
+                    r"(screen\\\.\w{3,}|(short|evidence|metric|meaning|key|doc|step|cause|remedy)\\\.)", parts[0]
+                ):
                     patterns.append(re.compile("".join(parts)))
     return texts, patterns
 
