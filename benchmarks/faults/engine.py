@@ -57,7 +57,7 @@ class Case(NamedTuple):
     setting: str
     flags: str = ""
     around: Around | None = None
-    input_tokens: str = "uniform:16,96"
+    input_tokens: str = "uniform:36,96"
     output_tokens: str = "uniform:8,32"
     shared_prefix: int = 0
     levels: tuple[int, ...] = (1, 4, 8)
@@ -219,7 +219,7 @@ CASES: tuple[Case, ...] = (
             "decode_compute",
             f"t{t}-o{output}",
             f"-t {t} -np 16 -c 8192",
-            input_tokens="uniform:8,16",
+            input_tokens="uniform:34,44",
             output_tokens=f"uniform:{output // 2},{output}",
             levels=(1, 4, 8, 16),
             duration_s=12.0,
@@ -264,7 +264,7 @@ CASES: tuple[Case, ...] = (
         Case("short_answers", f"n{n}", f"-n {n} -np 8", output_tokens="uniform:48,80", levels=(1, 2))
         for n in (8, 16, 24)
     ),
-    *(Case("unreal_lengths", f"p{p}", "-np 8", input_tokens=str(p), levels=(1, 2)) for p in (32, 64, 128)),
+    *(Case("unreal_lengths", f"p{p}", "-np 8", input_tokens=str(p), levels=(1, 2)) for p in (40, 64, 128)),
     *(
         Case("healthy", f"o{output}-{levels[-1]}", "-np 8 -t 2", output_tokens=f"uniform:8,{output}", levels=levels)
         for output, levels in ((24, (1, 2)), (32, (1, 2)), (48, (1, 2)), (64, (1, 2)), (40, (1,)), (24, (1,)))
@@ -317,7 +317,7 @@ def measure(case: Case, archive: Archive) -> str:
 
 def main(words: Sequence[str]) -> None:
     OUT.mkdir(exist_ok=True)
-    action, kinds = words[0], set(words[1:])
+    action, kinds = words[0], set(words[1:]) - {"-v"}
     with open_archive(str(FILE)) as archive:
         if action == "measure":
             _measure_all(archive, [case for case in CASES if not kinds or case.kind in kinds or case.name in kinds])

@@ -17,6 +17,7 @@ from nilometer.core.finding import Confidence, Evidence, Finding, Severity
 from .budget import Budget
 from .case import Case
 from .group import GroupEvidence
+from .params import params_of
 from .rules import RULES, Rule, Stage
 from .sign import Opinion, Sign
 
@@ -142,7 +143,7 @@ def _close(one: Held, other: Held) -> bool:
 
 def _passed(one: Held) -> bool:
     """It was looked for with all that it needs, and does not hold."""
-    return not one.opinion.holds and bool(one.opinion.speaking or one.opinion.against or not one.opinion.missing)
+    return not one.opinion.holds and one.opinion.looked
 
 
 def _finding(case: Case, one: Held, state: State, standing: Sequence[Held]) -> Finding:
@@ -154,6 +155,7 @@ def _finding(case: Case, one: Held, state: State, standing: Sequence[Held]) -> F
         confidence=_confidence(case, one, state),
         metric=rule.metric,
         level=None if case.highest.level is None else f"{case.highest.level:g}",
+        params=params_of(rule.slug, case),
         evidence=_figures(opinion.speaking)[:_EVIDENCE],
         against=_figures(opinion.against)[:_AGAINST],
         missing=list(dict.fromkeys(opinion.missing)),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..case import Case
-from ..sign import Look, Opinion, Sign, both, either, weigh
+from ..sign import Look, Opinion, Sign, both, either, strongest, weigh
 
 
 def waits(case: Case) -> Sign:
@@ -46,7 +46,11 @@ def one_at_a_time(case: Case) -> Sign:
 
 def queue(case: Case) -> Opinion:
     """Requests wait for one of a fixed number of slots: TTFT grows, token gaps do not."""
-    return weigh(
+    full = weigh(
+        [waits(case), slots_full(case).above(0.75, 0.92), case.high("waiting_above_zero").above(0.2, 0.5)],
+        against=[no_batches(case), case.high("preemptions_per_100").above(0.5, 2)],
+    )
+    seen = weigh(
         [waits(case), part_decodes(case), steady_gap(case), case.high("full_decoding_cv").below(0.6, 0.35)],
         supports=[
             case.high("waiting_above_zero").above(0.2, 0.5),
@@ -61,6 +65,13 @@ def queue(case: Case) -> Opinion:
             queue_over_wait(case).below(0.5, 0.2),
         ],
     )
+    return strongest(full, seen)
+
+
+def slots_full(case: Case) -> Look:
+    """Requests that the server runs over the slots that it has."""
+    running, slots = case.highest.value("running_mean"), case.highest.value("slots") or case.facts.slots
+    return case.made("slots_full", running / slots if running is not None and slots else None, "share", "server")
 
 
 def _silent(case: Case) -> Sign:
