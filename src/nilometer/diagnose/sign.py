@@ -74,7 +74,7 @@ class Opinion(NamedTuple):
     sources: frozenset[str] = frozenset()
     """Whose word the speaking signs are: client, server, both."""
     looked: bool = False
-    """Whether all that it needs was measured."""
+    """Whether all that it needs was measured, or what was measured of it refutes it."""
 
     @property
     def holds(self) -> bool:
@@ -100,7 +100,8 @@ def weigh(
     contrary = [sign for sign in against if sign.degree is not None]
     if len(measured) < len(needs) or len(backing) < least:
         lacking = tuple(sign.name for sign in needs if sign.degree is None)
-        return Opinion(0.0, missing=lacking or missing, against=tuple(contrary))
+        refuted = any(sign.degree == 0 for sign in measured)
+        return Opinion(0.0, missing=lacking or missing, against=tuple(contrary), looked=refuted)
     score = min((sign.degree or 0.0 for sign in measured), default=1.0)
     for sign in backing:
         score *= 1 - SUPPORT * (1 - (sign.degree or 0.0))
