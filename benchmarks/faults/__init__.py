@@ -1,1 +1,1 @@
-"""Seeded faults with known labels: how often the diagnosis is right."""
+"""Labelled faulty services in virtual time: what a diagnosis says of them, against what is true."""
