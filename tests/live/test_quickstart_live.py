@@ -18,7 +18,7 @@ import psutil
 import pytest
 
 from nilometer.archive.store import open_archive
-from nilometer.diagnose.rules import limits
+from nilometer.experiment.quickstart import diagnosis
 from nilometer.report.build import group_document
 from nilometer.report.terminal import render
 from nilometer.text.i18n import Catalogue
@@ -94,7 +94,7 @@ def in_language(shown: Shown, lang: str) -> str:
     url = f"sqlite:///{shown.env['XDG_DATA_HOME']}/nilometer/archive.sqlite"
     with open_archive(url) as archive:
         runs = archive.find(shown.told["group"])
-    cause = limits([(int(run.level or 0), run.summary) for run in runs])[0]
+        cause = diagnosis(runs, archive.records)[0]
     return render(group_document(runs, shown.told["group"], cause, Catalogue(lang))) + "\n"
 
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from nilometer.core.errors import SpecError
 from nilometer.core.run import Run
-from nilometer.experiment.sweep import one_a_level
 
 from .diagnosis_machine import diagnosis_object
-from .pruning import refuse_pruned
+from .levels import Levels, levels_of, load_of
 from .session import Session
 
 if TYPE_CHECKING:
@@ -21,14 +22,6 @@ if TYPE_CHECKING:
     from nilometer.text.i18n import Catalogue
 
 EXIT_CODES = {"found": 0, "healthy": 0, "vetoed": 4, "undecided": 5}
-
-
-class Levels(NamedTuple):
-    """The runs to be looked at, lowest load first; `ref` is how a command may call them."""
-
-    runs: list[Run]
-    group: str | None
-    ref: str | None
 
 
 def run_diagnose(subject: str, session: Session, given: dict[str, Any]) -> int:
@@ -42,7 +35,22 @@ def run_diagnose(subject: str, session: Session, given: dict[str, Any]) -> int:
     with open_archive(session.archive_url, must_exist=True) as archive:
         levels = levels_of(archive, subject)
         found = diagnosed(archive, levels)
+        if given["experiment"]:
+            found = _tried(found, levels, archive, session, given)
     return shown(found, levels, session)
+
+
+def _tried(found: Diagnosis, levels: Levels, archive: Archive, session: Session, given: dict[str, Any]) -> Diagnosis:
+    """After its trial, on the archived run's target. Slug `experiment_no_target` of a run that was not measured."""
+    from .measuring import found_target, interrupts
+    from .trialing import tried
+
+    run = levels.runs[-1]
+    if run.origin != "measured":
+        raise SpecError("experiment_no_target", run=run.id)
+    asked = {**given, "like": run.id}
+    with found_target(None, session, asked, archive) as at, interrupts() as stop:
+        return tried(found, msgspec.structs.replace(run, spec=at.spec), at, archive, stop, session)
 
 
 def is_target(subject: str) -> bool:
@@ -50,39 +58,6 @@ def is_target(subject: str) -> bool:
     from nilometer.engines.embedded import names_engine
 
     return "://" in subject or names_engine(subject) or (subject.endswith(".toml") and Path(subject).is_file())
-
-
-def levels_of(archive: Archive, ref: str) -> Levels:
-    """The runs that RUN or GROUP means: a run stands with the other loads of its group. Slug `side_mixed` where a group
-    holds two sides, as a verify does: each is a service of its own."""
-    found = archive.resolve_either(ref)
-    if found.kind == "run":
-        run = archive.get(found.id)
-        runs = [run] if run.group is None else [one for one in archive.find(run.group) if one.role == run.role]
-        group = run.group
-    else:
-        runs, group = archive.find(found.id), found.id
-    sides = sorted({run.role or "" for run in runs})
-    if len(sides) > 1:
-        raise SpecError("side_mixed", group=ref, parts=", ".join(sides))
-    chosen = sorted(_one_each(runs), key=_load)
-    for run in chosen:
-        refuse_pruned(archive, run)
-    return Levels(chosen, group, ref)
-
-
-def _one_each(runs: Sequence[Run]) -> list[Run]:
-    """One of each load: of repeats the last that was finished."""
-    return one_a_level(runs) if len({run.level for run in runs}) > 1 else [_best(runs)]
-
-
-def _best(runs: Sequence[Run]) -> Run:
-    return next((run for run in reversed(runs) if run.verdict != "inadmissible"), runs[-1])
-
-
-def _load(run: Run) -> float:
-    load = run.spec.load
-    return float(run.level or load.rate_per_s or load.concurrency or 0)
 
 
 def diagnosed(archive: Archive, levels: Levels) -> Diagnosis:
@@ -102,6 +77,10 @@ def shown(found: Diagnosis, levels: Levels, session: Session) -> int:
     """The diagnosis on stdout; its exit code."""
     from nilometer.report.diagnosis import diagnosis_document
 
+    from .trialing import foretold
+
+    if levels.ref is not None and levels.runs[-1].origin == "measured":
+        found = foretold(found, levels.runs[-1].spec, f"nilo diagnose {levels.ref} --experiment")
     session.emit(
         diagnosis_object(found, levels.runs, levels.group),
         lambda: session.render(
@@ -113,7 +92,6 @@ def shown(found: Diagnosis, levels: Levels, session: Session) -> int:
 
 
 def _subject(levels: Levels, words: Catalogue) -> str:
-    loads = ", ".join(f"{_load(run):g}" for run in levels.runs)
+    loads = ", ".join(f"{load_of(run):g}" for run in levels.runs)
     name = levels.group or (levels.runs[0].id if levels.runs else "-")
     return words.say("screen.diagnosis.subject", name=name, loads=loads)
-

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from nilometer.core.errors import ArchiveError, ConditionError
 from nilometer.core.finding import Finding
 from nilometer.core.group import Group
+from nilometer.core.record import Record
 from nilometer.core.run import Run
 from nilometer.experiment.quickstart import diagnosis
 from nilometer.experiment.verify import pairs_of
@@ -78,6 +79,6 @@ def _comparison(group: Group, runs: Sequence[Run]) -> dict[str, object] | None:
     return comparison_object(comparison, terms.rule.family, sides_of(comparison, runs), found)
 
 
-def group_findings(group: Group, runs: Sequence[Run]) -> list[Finding]:
-    """What the runs of a group tell together; nothing where its kind has no diagnosis."""
-    return diagnosis(runs) if group.type == "quickstart" else []
+def group_findings(group: Group, runs: Sequence[Run], records: Callable[[str], Iterable[Record]]) -> list[Finding]:
+    """What the runs of a group tell together, from their `records` by id; nothing where its kind has no diagnosis."""
+    return diagnosis(runs, records) if group.type == "quickstart" else []

@@ -17,11 +17,12 @@ from nilometer.core.spec import Spec, to_toml, without_secrets
 from nilometer.experiment.ladder import Search
 from nilometer.experiment.sweep import Plan, sweep
 
-from .diagnosing import Levels
+from .levels import Levels
 from .measuring import found_target, interrupts, open_archive_of
 from .progress import Progress
 from .session import Session
 from .spec_options import load_said
+from .trialing import tried
 
 if TYPE_CHECKING:
     from nilometer.archive.protocol import Archive
@@ -82,6 +83,8 @@ def measured(subject: str, session: Session, given: dict[str, Any], show: Show) 
             )
         runs = swept.series.runs
         told = diagnose(evidence_of_runs((run, archive.records(run.id)) for run in runs))
+        if given["experiment"] and not swept.series.cut and swept.series.fault is None:
+            told = tried(told, runs[-1], found, archive, stop, session)
     ref = None if given["no_archive"] else group.id[:6]
     code = show(told, Levels(runs, None if given["no_archive"] else group.id, ref), session)
     if swept.series.cut:

@@ -16,6 +16,8 @@ from nilometer.core.finding import Finding
 from nilometer.core.group import Group
 from nilometer.core.record import Record
 from nilometer.core.run import Run
+from nilometer.diagnose.diagnosis import Diagnosis, diagnose, spoken
+from nilometer.diagnose.group import evidence_of_runs
 from nilometer.experiment.sweep import one_a_level
 from nilometer.report import charts, csv_rows, parquet
 from nilometer.report.document import Document
@@ -26,12 +28,14 @@ from nilometer.report.whole import Shown, report_document
 from nilometer.text.i18n import LANGUAGES, Catalogue
 
 from .comparing import Compared, compared, side_of
-from .group_screens import group_documents, group_findings, require_readable, whole_group
+from .group_screens import group_documents, require_readable, whole_group
 from .machine import head, run_object
 from .pruning import refuse_pruned
 from .session import indented, writing
 
 STDOUT = "-"
+_DIAGNOSED = ("sweep", "quickstart", "repeat")
+"""Groups whose runs are of one service under one or several loads."""
 _ENDINGS = {"html": "html", "htm": "html", "md": "markdown", "csv": "csv", "json": "json", "parquet": "parquet"}
 _ENDING_OF = {"html": "html", "markdown": "md", "csv": "csv", "json": "json", "parquet": "parquet"}
 
@@ -60,10 +64,14 @@ class Chosen(NamedTuple):
     of_first: frozenset[str] = frozenset()
     """Ids of the runs that the first word means."""
 
+    diagnosis: Diagnosis | None = None
+    """What limits the service, where the runs are of one service under one or several loads and have their records."""
+
     @property
     def findings(self) -> list[Finding]:
-        """What the group's runs tell together."""
-        return group_findings(self.group, self.runs) if self.group is not None else []
+        """What the runs of a quickstart tell together."""
+        told = self.group is not None and self.group.type == "quickstart" and self.diagnosis is not None
+        return spoken(self.diagnosis) if told and self.diagnosis is not None else []
 
 
 def asked(form: str | None, output: str | None, *, records: bool, force: bool, json: bool) -> Asked:
@@ -89,17 +97,29 @@ def choose(archive: Archive, refs: Sequence[str]) -> Chosen:
     found = [archive.resolve_either(ref) for ref in refs]
     if len(found) == 1 and found[0].kind == "group":
         group = archive.get_group(found[0].id)
-        return Chosen(_of_group(archive, group), group)
+        of_group = _of_group(archive, group)
+        told = _diagnosed(archive, of_group) if group.type in _DIAGNOSED else None
+        return Chosen(of_group, group, diagnosis=told)
     several = [
         [archive.get(one.id)] if one.kind == "run" else _of_group(archive, archive.get_group(one.id)) for one in found
     ]
     runs = {run.id: run for some in several for run in some}
+    if len(runs) == 1:
+        return Chosen(list(runs.values()), diagnosis=_diagnosed(archive, list(runs.values())))
     of_first = frozenset(run.id for run in several[0])
     try:
         sides = _compared(archive, refs, runs) if len(refs) == 2 else None
     except (SpecError, ConditionError) as fault:
         return Chosen(list(runs.values()), refused=fault, of_first=of_first)
     return Chosen(list(runs.values()), compared=sides, of_first=of_first)
+
+
+def _diagnosed(archive: Archive, runs: Sequence[Run]) -> Diagnosis | None:
+    """None where a run's records are not there."""
+    if not runs or any(not archive.row(run.id).records for run in runs):
+        return None
+    ordered = one_a_level(runs) if len({run.level for run in runs}) > 1 else runs
+    return diagnose(evidence_of_runs((run, archive.records(run.id)) for run in ordered))
 
 
 def _compared(archive: Archive, refs: Sequence[str], runs: Collection[str]) -> Compared | None:
@@ -256,7 +276,7 @@ def _document(shown: Shown, chosen: Chosen, words: Catalogue) -> Document:
     if chosen.group is not None:
         screens = group_documents(chosen.group, chosen.runs, chosen.findings, words)
     is_one = len(screens) == 1 and chosen.group is not None and chosen.group.type != "repeat"
-    return report_document(shown, words, screens[0] if is_one else None)
+    return report_document(shown, words, screens[0] if is_one else None, chosen.diagnosis)
 
 
 def _html(archive: Archive, chosen: Chosen, lang: str) -> str:

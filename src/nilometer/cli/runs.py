@@ -21,7 +21,7 @@ from .session import Session, shared_options
 from .values import END, MOMENT
 
 if TYPE_CHECKING:
-    from nilometer.archive.protocol import Remarks
+    from nilometer.archive.protocol import Archive, Remarks
     from nilometer.core.group import Group
     from nilometer.core.run import Run
     from nilometer.report.document import Document
@@ -108,7 +108,7 @@ def _show(session: Session, ref: str) -> None:
         if found.kind == "run":
             _show_run(session, archive.get(found.id), remarks)
         else:
-            _show_group(session, archive.get_group(found.id), archive.find(found.id), remarks)
+            _show_group(session, archive, archive.get_group(found.id), remarks)
 
 
 def _show_run(session: Session, run: Run, remarks: Remarks) -> None:
@@ -127,14 +127,15 @@ def _emit(session: Session, machine: dict[str, object], documents: Sequence[Docu
     session.emit({**machine, **remarks_object(remarks)}, lambda: "\n\n".join(map(session.render, shown)))
 
 
-def _show_group(session: Session, group: Group, runs: list[Run], remarks: Remarks) -> None:
+def _show_group(session: Session, archive: Archive, group: Group, remarks: Remarks) -> None:
     from nilometer.experiment.sweep import one_a_level
 
     from .group_screens import group_documents, group_findings, require_readable, whole_group
 
+    runs = archive.find(group.id)
     require_readable(group, runs)
     runs = one_a_level(runs) if group.type == "sweep" else runs
-    findings = group_findings(group, runs)
+    findings = group_findings(group, runs, archive.records)
     _emit(session, whole_group(group, runs, findings), group_documents(group, runs, findings, session.words), remarks)
 
 

@@ -50,7 +50,12 @@ class Case:
             return Look(name, None)
         level = "" if self.highest.level is None else f"{self.highest.level:g}"
         found = Evidence(
-            name=name, value=value, unit=unit, n=self.facts.ok, level=level or None, window=self.highest.window,
+            name=name,
+            value=value,
+            unit=unit,
+            n=self.facts.ok,
+            level=level or None,
+            window=self.highest.window,
             source=source,
         )
         return Look(name, found)

@@ -11,11 +11,13 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
+from nilometer.core.errors import Param
 from nilometer.core.finding import Confidence, Evidence, Finding, Severity
 
 from .budget import Budget
 from .case import Case
 from .group import GroupEvidence
+from .params import params_of
 from .rules import RULES, Rule, Stage
 from .sign import Opinion, Sign
 
@@ -48,7 +50,7 @@ class Held(NamedTuple):
 
 
 class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
-    """What limits a service. `findings[0]` is the answer; `passed` are causes that were looked for and are not there."""
+    """What limits a service. `findings[0]` is the answer; `passed` are causes looked for and not there."""
 
     state: State
     findings: list[Finding]
@@ -87,6 +89,19 @@ def diagnose(group: GroupEvidence) -> Diagnosis:
         greatest=case.highest.level,
         server_seen=case.server_seen,
     )
+
+
+def spoken(found: Diagnosis) -> list[Finding]:
+    """The findings, never none: where no cause was found that there is room, or that it is not yet known."""
+    if found.findings:
+        return found.findings
+    if found.state == "healthy":
+        params: dict[str, Param] = {"most": found.greatest or 0.0, "knee": found.knee}
+        return [
+            Finding(slug="room" if found.knee is None else "room_to_knee", kind="note", severity="low", params=params)
+        ]
+    missing = list(dict.fromkeys(name for one in found.not_run for name in one.missing))
+    return [Finding(slug="not_yet_known", kind="note", severity="low", missing=missing)]
 
 
 def scores(group: GroupEvidence) -> dict[str, float]:
@@ -128,7 +143,7 @@ def _close(one: Held, other: Held) -> bool:
 
 def _passed(one: Held) -> bool:
     """It was looked for with all that it needs, and does not hold."""
-    return not one.opinion.holds and bool(one.opinion.speaking or one.opinion.against or not one.opinion.missing)
+    return not one.opinion.holds and one.opinion.looked
 
 
 def _finding(case: Case, one: Held, state: State, standing: Sequence[Held]) -> Finding:
@@ -140,6 +155,7 @@ def _finding(case: Case, one: Held, state: State, standing: Sequence[Held]) -> F
         confidence=_confidence(case, one, state),
         metric=rule.metric,
         level=None if case.highest.level is None else f"{case.highest.level:g}",
+        params=params_of(rule.slug, case),
         evidence=_figures(opinion.speaking)[:_EVIDENCE],
         against=_figures(opinion.against)[:_AGAINST],
         missing=list(dict.fromkeys(opinion.missing)),

@@ -77,7 +77,11 @@ def missing_kind(figures: Sequence[str]) -> Missing:
 
 
 _KINDS: dict[str, Missing] = {
-    **{feature.name: "machine" if feature.name.startswith("host_") else "server_metrics" for feature in FEATURES if feature.source != "client"},
+    **{
+        feature.name: "machine" if feature.name.startswith("host_") else "server_metrics"
+        for feature in FEATURES
+        if feature.source != "client"
+    },
     **dict.fromkeys(("bandwidth_use", "link_share"), "weights"),
     **dict.fromkeys(GROUP_FIGURES, "levels"),
     **dict.fromkeys(("queue_over_wait", "context_use"), "server_metrics"),

@@ -73,6 +73,8 @@ class Opinion(NamedTuple):
     """Figures that would have told more."""
     sources: frozenset[str] = frozenset()
     """Whose word the speaking signs are: client, server, both."""
+    looked: bool = False
+    """Whether all that it needs was measured, or what was measured of it refutes it."""
 
     @property
     def holds(self) -> bool:
@@ -97,18 +99,20 @@ def weigh(
     backing = [sign for sign in supports if sign.degree is not None]
     contrary = [sign for sign in against if sign.degree is not None]
     if len(measured) < len(needs) or len(backing) < least:
-        return Opinion(0.0, missing=missing, against=tuple(contrary))
+        lacking = tuple(sign.name for sign in needs if sign.degree is None)
+        refuted = any(sign.degree == 0 for sign in measured)
+        return Opinion(0.0, missing=lacking or missing, against=tuple(contrary), looked=refuted)
     score = min((sign.degree or 0.0 for sign in measured), default=1.0)
     for sign in backing:
         score *= 1 - SUPPORT * (1 - (sign.degree or 0.0))
     score *= 1 - max((sign.degree or 0.0 for sign in contrary), default=0.0)
     speaking = tuple(sign for sign in (*measured, *backing) if sign.speaks)
-    return Opinion(score, speaking, tuple(contrary), missing, _sources(speaking))
+    return Opinion(score, speaking, tuple(contrary), missing, _sources(speaking), looked=True)
 
 
 def strongest(*opinions: Opinion) -> Opinion:
-    """Of several ways to see the same cause the one that holds best, the first of equals."""
-    return max(opinions, key=lambda opinion: opinion.score)
+    """Of several ways to see the same cause the one that holds best, the first of equals that could be looked at."""
+    return max(opinions, key=lambda opinion: (opinion.score, opinion.looked))
 
 
 def either(*signs: Sign) -> Sign:

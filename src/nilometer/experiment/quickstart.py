@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from random import Random
 
 from nilometer.core.finding import Finding
 from nilometer.core.group import Group
+from nilometer.core.record import Record
 from nilometer.core.run import Run, Runs, new_id
 from nilometer.core.spec import Load, Prompts, Spec, to_toml
-from nilometer.diagnose.old_rules import limits
+from nilometer.diagnose.diagnosis import diagnose, spoken
+from nilometer.diagnose.group import evidence_of_runs
 
 from .follow import Stop, Watch
 from .measure import Behind, Place, measure
@@ -43,7 +45,7 @@ def quickstart(
     stop: Stop,
     random: Random,
 ) -> tuple[Group, Series, list[Finding]]:
-    """Measure the levels in order, file them as one group, and let the first rules of diagnosis speak.
+    """Measure the levels in order, file them as one group, and let the diagnosis speak.
 
     An interrupt ends the series; what was measured is filed and judged.
     """
@@ -58,9 +60,9 @@ def quickstart(
         )
 
     series = one_by_one((partial(test, order, level) for order, level in enumerate(LEVELS)), stop)
-    return group, series, diagnosis(series.runs)
+    return group, series, diagnosis(series.runs, runs.records)
 
 
-def diagnosis(runs: Sequence[Run]) -> list[Finding]:
-    """What the runs of a quickstart tell together; never empty."""
-    return limits([(int(run.level or 0), run.summary) for run in runs])
+def diagnosis(runs: Sequence[Run], records: Callable[[str], Iterable[Record]]) -> list[Finding]:
+    """What the runs of a quickstart tell together, from their `records` by id; never empty."""
+    return spoken(diagnose(evidence_of_runs((run, records(run.id)) for run in runs)))

@@ -1,4 +1,4 @@
-"""The screen of a diagnosis: the finding in one sentence, where the time goes, what speaks for and against it, what to do.
+"""The screen of a diagnosis: the finding in a sentence, where the time goes, what speaks for and against, what to do.
 
 At most some forty lines: what does not fit stands in the machine form and in the report.
 """
@@ -102,7 +102,9 @@ def _rows(found: Diagnosis, first: Finding | None, words: Catalogue) -> Iterator
         yield from _named("against", _acquitted(first, words), words)
         yield from _named("rival", _rivals(first, words), words)
         yield from _named("decide", _experiment(first, words), words)
-        yield from _named("do", [_remedy(i, one, words) for i, one in enumerate(first.remedies, 1)][:MOST_REMEDIES], words)
+        yield from _named(
+            "do", [_remedy(i, one, words) for i, one in enumerate(first.remedies, 1)][:MOST_REMEDIES], words
+        )
     yield from _named("not_run", _not_run(found.not_run, words), words)
     yield from _named("passed", [words.say("screen.diagnosis.passed", n=len(found.passed))], words)
 
@@ -129,8 +131,14 @@ def _rivals(finding: Finding, words: Catalogue) -> list[str]:
 def _experiment(finding: Finding, words: Catalogue) -> list[str]:
     if finding.experiment is None:
         return []
-    told = [words.say(f"prediction.{slug}") for slug in finding.experiment.predictions]
-    return [f"`{finding.experiment.command}`", *told]
+    return [f"`{finding.experiment.command}`", *(prediction(code, words) for code in finding.experiment.predictions)]
+
+
+def prediction(code: str, words: Catalogue) -> str:
+    """`TRIAL.OUTCOME:CAUSE` in words: what this cause foretells of that trial."""
+    outcome, _, slug = code.partition(":")
+    name, what = words.say(f"cause.{slug}.name"), words.say(f"outcome.{outcome}")
+    return words.say("screen.diagnosis.foretold", cause=name, what=what)
 
 
 def _remedy(i: int, remedy: Remedy, words: Catalogue) -> str:

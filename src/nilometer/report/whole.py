@@ -12,11 +12,13 @@ from typing import NamedTuple
 from nilometer.compare.verdict import MetricVerdict
 from nilometer.core.errors import NiloError
 from nilometer.core.run import Run
+from nilometer.diagnose.diagnosis import Diagnosis
 from nilometer.text.i18n import Catalogue
 from nilometer.text.load import rate_unit
 
 from . import beside, condition, definitions, facts, failed, notes, scenarios, table
 from .charts import Drawn
+from .diagnosis import diagnosis_blocks
 from .document import Block, Document, Facts, Foot, Heading, Lead, Notes, Table, Text
 from .gather import Gathered
 from .lab import side_of
@@ -44,8 +46,13 @@ class Shown(NamedTuple):
     """Why two sides were not compared."""
 
 
-def report_document(shown: Shown, words: Catalogue, group: Document | None = None) -> Document:
-    """One run, or several beside each other; `group` is the screen of the group that they are, which stands first."""
+def report_document(
+    shown: Shown, words: Catalogue, group: Document | None = None, diagnosis: Diagnosis | None = None
+) -> Document:
+    """One run, or several beside each other; `group` is the screen of the group that they are, which stands first.
+
+    `diagnosis` is what they tell of the service's limit; None where they do not tell it together.
+    """
     names = _names(shown, words)
     if group is not None:
         head = _of_group(shown, names, group, words)
@@ -55,6 +62,7 @@ def report_document(shown: Shown, words: Catalogue, group: Document | None = Non
         head = _of_runs(shown, names, words)
     blocks = [
         *head,
+        *_limit(diagnosis, words),
         Heading(text=words.say("screen.report.charts")),
         *Pictures(shown.runs, shown.seen, names, shown.drawn, words).blocks(),
         *_slowest(shown, names, words),
@@ -67,6 +75,13 @@ def report_document(shown: Shown, words: Catalogue, group: Document | None = Non
         _foot(shown.runs, group, words),
     ]
     return Document(lang=words.lang, blocks=blocks)
+
+
+def _limit(diagnosis: Diagnosis | None, words: Catalogue) -> Iterator[Block]:
+    """What limits the service, as `nilo diagnose` says it; nothing where there was nothing to look at."""
+    if diagnosis is not None and (diagnosis.findings or diagnosis.state == "healthy"):
+        yield Heading(text=words.say("screen.report.limit"))
+        yield from diagnosis_blocks(diagnosis, words)
 
 
 def _of_run(run: Run, words: Catalogue) -> Iterator[Block]:

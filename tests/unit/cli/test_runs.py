@@ -101,7 +101,7 @@ def quickstart_group(path: Path) -> list[Run]:
 
 def test_show_of_a_quickstart_is_the_screen_and_the_object_it_ended_with(path: Path) -> None:
     runs = quickstart_group(path)
-    findings = diagnosis(runs)
+    findings = diagnosis(runs, lambda _: make_records(2))
     found = machine("show", "h2g")
     group = group_object("h2gggggggggg", "quickstart", runs, findings)
     assert found == json.loads(msgspec.json.encode({**group, "tags": [], "notes": []}))

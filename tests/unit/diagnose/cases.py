@@ -29,6 +29,8 @@ class Shown(NamedTuple):
     step: Mapping[str, float] = {}
     elasticities: Sequence[float] = ()
     facts: Mapping[str, Any] = {}
+    stalls: float | None = None
+    """What they take of the E2E at the highest level."""
 
 
 def made(figures: Mapping[str, float], names: Sequence[str], level: float) -> dict[str, Evidence | None]:
@@ -84,7 +86,9 @@ def group_of(
 
 def case_of(shown: Shown) -> Case:
     """1 in flight and 16."""
-    low, high = (level_of(n, figures, facts=shown.facts) for n, figures in ((1, shown.low), (16, shown.high)))
+    e2e = {} if shown.stalls is None else {"e2e_p50": 1000.0, "e2e_parts": {"stalls": shown.stalls * 1000}}
+    low = level_of(1, shown.low, facts=shown.facts)
+    high = level_of(16, shown.high, facts=shown.facts, **e2e)
     return Case(group_of([low, high], shown.step, shown.elasticities))
 
 
@@ -100,7 +104,7 @@ SHOWN: Mapping[str, Shown] = {
     "failures": Shown(high={"failed_share": 0.05}),
     "client_pool": Shown(high={"little_asked": 0.5, "in_flight": 8.0, "loop_lag_p99": 1.0}),
     "static_batching": Shown(high={"refill_share": 0.0, "decoding": 7.0, "in_flight": 16.0, "join_share": 0.0}),
-    "prefill_stalls": Shown(high={**STALLS, "gap_first_token_share": 0.9}),
+    "prefill_stalls": Shown(high={**STALLS, "gap_first_token_share": 0.9}, stalls=0.4),
     "throttling": Shown(high={"step_ratio": 1.5, "step_separation": 0.97}),
     "growing_state": Shown(high={"tpot_drift": 0.3, "tpot_drift_p": 0.001}),
     "noisy_neighbour": Shown(

@@ -13,7 +13,7 @@ def rate_limit(case: Case) -> Opinion:
 
 
 def failures(case: Case) -> Opinion:
-    """Requests fail, or were asked again by something in between: a first attempt is lost, a second one answers late."""
+    """Requests fail, or were asked again by something in between: a first attempt is lost, a second answers late."""
     lost = weigh([case.made("lost_share", _lost(case), "share").above(0.005, 0.01)])
     retried = weigh(
         [
@@ -42,9 +42,9 @@ def client_pool(case: Case) -> Opinion:
     return weigh(
         [
             case.high("little_asked").above(0.1, 0.25),
-            case.high("loop_lag_p99").below(10, 5) if case.high("loop_lag_p99").value is not None else case.made(
-                "generator_fit", float(case.facts.generator != "limited")
-            ).above(0, 1),
+            case.high("loop_lag_p99").below(10, 5)
+            if case.high("loop_lag_p99").value is not None
+            else case.made("generator_fit", float(case.facts.generator != "limited")).above(0, 1),
         ],
         against=[case.most("refused_share").above(0.02, 0.05)],
     )
@@ -52,7 +52,9 @@ def client_pool(case: Case) -> Opinion:
 
 def replica_imbalance(case: Case) -> Opinion:
     """Some replicas are slower, or have more to do, than others."""
-    named = weigh([either(case.high("replica_tpot_share").above(0.15, 0.3), case.high("replica_ttft_share").above(0.2, 0.4))])
+    named = weigh(
+        [either(case.high("replica_tpot_share").above(0.15, 0.3), case.high("replica_ttft_share").above(0.2, 0.4))]
+    )
     told = weigh([case.high("running_spread").above(1.4, 2.0)])
     seen = weigh(
         [
@@ -71,11 +73,5 @@ def adapters(case: Case) -> Opinion:
     """Latency depends on the adapter that is asked for: they take turns in the engine."""
     return strongest(
         weigh([case.high("adapters_waiting").above(0.1, 0.3)]),
-        weigh(
-            [
-                either(
-                    case.high("target_ttft_share").above(0.1, 0.2), case.high("target_tpot_share").above(0.1, 0.2)
-                )
-            ]
-        ),
+        weigh([either(case.high("target_ttft_share").above(0.1, 0.2), case.high("target_tpot_share").above(0.1, 0.2))]),
     )

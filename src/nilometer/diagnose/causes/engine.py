@@ -72,8 +72,16 @@ def _time_load(case: Case) -> float | None:
 
 
 def prefill_stalls(case: Case) -> Opinion:
-    """A prompt that is worked on stops all streams at once."""
-    return weigh([_stalls(case), case.high("gap_first_token_share").above(0.4, 0.65)])
+    """A prompt that is worked on stops all streams at once, for a good part of their time."""
+    return weigh(
+        [_stalls(case), stalled(case).above(0.05, 0.15), case.high("gap_first_token_share").above(0.4, 0.65)]
+    )
+
+
+def stalled(case: Case) -> Look:
+    """What gaps beyond the usual one take of the E2E at the highest load."""
+    budget = case.highest.e2e
+    return case.made("stall_share", None if budget is None else budget.part("stalls").share, "share")
 
 
 def _stalls(case: Case) -> Sign:
@@ -119,13 +127,23 @@ def _steadier_in_tokens(case: Case) -> Look:
 def kv_reserved(case: Case) -> Opinion:
     """Each slot is given KV for a whole context, of which requests use a small part: memory allows few slots."""
     return weigh(
-        [case.made("context_use", _context_use(case), "share").below(0.5, 0.25), part_decodes(case), waits(case)],
+        [
+            case.made("context_use", _context_use(case), "share").below(0.3, 0.15),
+            case.made("context", _context(case), "tokens").above(1024, 2048),
+            part_decodes(case),
+            waits(case),
+        ],
         against=[no_batches(case), prompts_fill(case)],
     )
 
 
+def _context(case: Case) -> float | None:
+    """Tokens that each slot is given."""
+    return case.highest.value("context_tokens") or case.facts.context_tokens
+
+
 def _context_use(case: Case) -> float | None:
-    context = case.highest.value("context_tokens") or case.facts.context_tokens
+    context = _context(case)
     prompt, output = case.highest.value("prompt_tokens"), case.highest.value("output_tokens")
     return None if not context or prompt is None or output is None else (prompt + output) / context
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..case import Case
-from ..sign import Look, Opinion, Sign, both, either, weigh
+from ..sign import Look, Opinion, Sign, both, either, strongest, weigh
 
 
 def waits(case: Case) -> Sign:
@@ -24,7 +24,9 @@ def steady_gap(case: Case) -> Sign:
 def queue_over_wait(case: Case) -> Look:
     """The server's own queue time over what the client saw of waiting."""
     queue, wait = case.highest.value("server_queue_mean"), case.group.value("wait")
-    return case.made("queue_over_wait", queue / wait if queue is not None and wait and wait > 0 else None, source="both")
+    return case.made(
+        "queue_over_wait", queue / wait if queue is not None and wait and wait > 0 else None, source="both"
+    )
 
 
 def no_batches(case: Case) -> Sign:
@@ -44,7 +46,11 @@ def one_at_a_time(case: Case) -> Sign:
 
 def queue(case: Case) -> Opinion:
     """Requests wait for one of a fixed number of slots: TTFT grows, token gaps do not."""
-    return weigh(
+    full = weigh(
+        [waits(case), slots_full(case).above(0.75, 0.92), case.high("waiting_above_zero").above(0.2, 0.5)],
+        against=[no_batches(case), case.high("preemptions_per_100").above(0.5, 2)],
+    )
+    seen = weigh(
         [waits(case), part_decodes(case), steady_gap(case), case.high("full_decoding_cv").below(0.6, 0.35)],
         supports=[
             case.high("waiting_above_zero").above(0.2, 0.5),
@@ -59,6 +65,13 @@ def queue(case: Case) -> Opinion:
             queue_over_wait(case).below(0.5, 0.2),
         ],
     )
+    return strongest(full, seen)
+
+
+def slots_full(case: Case) -> Look:
+    """Requests that the server runs over the slots that it has."""
+    running, slots = case.highest.value("running_mean"), case.highest.value("slots") or case.facts.slots
+    return case.made("slots_full", running / slots if running is not None and slots else None, "share", "server")
 
 
 def _silent(case: Case) -> Sign:
@@ -74,7 +87,7 @@ def static_batching(case: Case) -> Opinion:
 
 
 def front_end(case: Case) -> Opinion:
-    """Requests pass something one at a time before the engine: first tokens come evenly spaced, gaps stay as they were."""
+    """Requests pass something one at a time before the engine: first tokens come evenly spaced, gaps stay."""
     return weigh(
         [one_at_a_time(case), waits(case), part_decodes(case), case.step("gap_ratio").below(2.2, 1.6)],
         supports=[queue_over_wait(case).below(0.6, 0.3), case.high("waiting_above_zero").below(0.6, 0.3)],

@@ -22,8 +22,8 @@ def too_short(case: Case) -> Opinion:
     waves = case.made("answers_per_slot", _waves(case))
     answers = case.made("answers", float(case.facts.ok), "requests")
     return strongest(
-        weigh([waves.below(4.0, 3.0)], against=[_refused(case)]),
-        weigh([answers.below(40.0, 25.0)], against=[_refused(case)]),
+        weigh([waves.below(2.5, 1.5)], against=[_refused(case)]),
+        weigh([answers.below(20.0, 12.0)], against=[_refused(case)]),
     )
 
 

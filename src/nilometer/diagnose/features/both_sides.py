@@ -27,6 +27,17 @@ def told(streams: Streams, name: str) -> Figure | None:
     return None if value is None else Figure(value, int(streams.measured.sum()))
 
 
+def counted(streams: Streams, name: str) -> Figure | None:
+    """A count of the server's over the window: its pages lie inside it, so what they counted is brought to its length.
+
+    Where it is not told how long they cover, the count stands as it is.
+    """
+    found, covered_s = told(streams, name), streams.run.summary.server.get("covered_s")
+    if found is None or not covered_s:
+        return found
+    return Figure(found.value * max(streams.span.length_s / covered_s, 1.0), found.n)
+
+
 def host(streams: Streams, name: str) -> Figure | None:
     """A figure of the server's machine over the window; n ok requests of it."""
     value = streams.run.summary.host.get(name)
@@ -41,7 +52,7 @@ def told_ms(streams: Streams, name: str) -> Figure | None:
 
 def preemptions_per_100(streams: Streams) -> Figure | None:
     """Preemptions that the server counted for each 100 requests that the client saw answered; n ok requests."""
-    found = told(streams, "preemptions")
+    found = counted(streams, "preemptions")
     return Figure(found.value / found.n * 100, found.n) if found is not None and found.n else None
 
 
@@ -64,7 +75,7 @@ def unprocessed_prompt_share(streams: Streams) -> Figure | None:
 
     Of requests whose first token came in the window. Negative where it worked through some twice (preemption).
     """
-    table, server = streams.table, told(streams, SERVER_PROMPT_TOKENS)
+    table, server = streams.table, counted(streams, SERVER_PROMPT_TOKENS)
     chosen = streams.spoke & streams.span.holds(table.first_token_ns) & (table.prompt_tokens != NONE)
     sent = int(table.prompt_tokens[chosen].sum())
     return None if server is None or not sent else Figure(1 - server.value / sent, int(chosen.sum()))

@@ -1,4 +1,4 @@
-"""Requests of two kinds: fast and slow ones beside each other, by nothing that the client knows, by replica, or in time.
+"""Requests of two kinds, fast and slow: beside each other by nothing that the client knows, by replica, or in time.
 
 Where the two kinds take turns in time something slowed the whole server down; where they stand beside each other the
 requests met different servers, or a first attempt that was lost.
@@ -114,9 +114,7 @@ def pause_time_share(streams: Streams) -> Figure | None:
     if usual is None or usual[0] <= 0 or not len(gaps.length_ns):
         return None
     long = gaps.length_ns > STALL_RATIO * usual[0]
-    return Figure(
-        float((gaps.length_ns[long] - usual[0]).sum() / max(gaps.length_ns.sum(), 1)), len(gaps.length_ns)
-    )
+    return Figure(float((gaps.length_ns[long] - usual[0]).sum() / max(gaps.length_ns.sum(), 1)), len(gaps.length_ns))
 
 
 def _pauses(streams: Streams) -> Ints | None:
