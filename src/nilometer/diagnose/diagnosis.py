@@ -14,6 +14,7 @@ import msgspec
 from nilometer.core.errors import Param
 from nilometer.core.finding import Confidence, Evidence, Finding, Severity
 
+from .advise import remedies
 from .budget import Budget
 from .case import Case
 from .group import GroupEvidence
@@ -160,6 +161,7 @@ def _finding(case: Case, one: Held, state: State, standing: Sequence[Held]) -> F
         against=_figures(opinion.against)[:_AGAINST],
         missing=list(dict.fromkeys(opinion.missing)),
         rivals=[other.rule.slug for other in standing if other is not one and _rivals(one, other)],
+        remedies=remedies(rule.slug, case),
     )
 
 
