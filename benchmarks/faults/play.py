@@ -30,7 +30,7 @@ from .service import Draft, asks, plan_of
 
 GAIN = 0.10
 """A ladder ends where the throughput grows by less for each doubling of the load."""
-LEAST, EACH = 60, 20
+LEAST, EACH = 70, 20
 """Requests of a level: the least, and for each user."""
 SAMPLE_S = 1.0
 MOST_PAGES = 100
@@ -118,12 +118,14 @@ def _at(d: Draft, plan: Plan, begun_s: float, *, first: bool) -> Plan:
 
 def _level(d: Draft, plan: Plan, users: int, rate: float, random: Random, begun_s: float) -> Level:
     """Long enough for its requests; once more and longer where it was not."""
-    seed, asked = random.getrandbits(64), d.requests * max(LEAST, EACH * users)
+    seed, asked = random.getrandbits(64), max(LEAST, EACH * users)
+    if d.requests < 1:
+        asked, rate = max(5, d.requests * EACH * users), users / d.alone_s
     seconds = max(asked / rate, d.least_s)
     for _ in range(3):
         level = _played(d, plan, users, seconds, Random(seed), begun_s)
         ok = level.run.summary.requests.ok or 0
-        if ok >= 0.6 * asked or (level.run.summary.requests.started or 0) >= 5 * asked:
+        if ok >= 0.8 * asked or (level.run.summary.requests.started or 0) >= 5 * asked:
             break
         seconds *= min(1.15 * asked / max(ok, 1), 6)
     return level
