@@ -18,7 +18,6 @@ from nilometer.core.group import Group
 from nilometer.core.record import Record
 from nilometer.core.run import Run, Runs, new_id
 from nilometer.core.spec import RECORDED, Load, Spec, to_tree
-from nilometer.core.telemetry import Telemetry
 from nilometer.load import journal
 from nilometer.load.journal import Header
 from nilometer.metrics import slo, window
@@ -113,12 +112,13 @@ def measure(
     with Sampler(pid) as sampler, watching(page, way, headers, pages_file(run_id)) as seen, held:
         death, gone = put_on(way, files, watch, stop, keep_text, oversaturation_ends)
         journals = [share.journal for share in files]
-        side = seen()
+        cores = usable_count(environment.machine.container_cpu_limit)
+        side = seen()._replace(host=sampler.host(), cores=cores)
         run = conclude(
             header, journals, death=death, gone=gone, memory=sampler.peaks(), draw=sampler.drawn(), side=side
         )
         if runs is not None:
-            file_run(run, header.series, journals, runs, Telemetry(looks=side.looks))
+            file_run(run, header.series, journals, runs, side.telemetry)
         if take_records is not None:
             take_records(journal.records(journals))
         put_away(run, journals)

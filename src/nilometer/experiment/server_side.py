@@ -5,7 +5,7 @@ A server without a page that is known is no fault of anybody: then there are no 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -17,13 +17,14 @@ from nilometer.core.errors import NiloError
 from nilometer.core.mask import Mask
 from nilometer.core.run import Phases
 from nilometer.core.summary import Memory, Summary
-from nilometer.core.telemetry import Look
+from nilometer.core.telemetry import Look, Telemetry
 from nilometer.metrics.engine_pages import FAMILIES
+from nilometer.metrics.host_figures import host_told
 from nilometer.metrics.pages import read
 from nilometer.metrics.server_figures import Slots
 from nilometer.metrics.server_summary import told
 from nilometer.metrics.server_watch import Seen, Watch, watch
-from nilometer.sources.metrics_page import read_url
+from nilometer.sources.metrics_page import PAGES, read_url
 from nilometer.telemetry.scrape import Scraper
 
 from .approach import Approach, Headers, headers_to
@@ -45,10 +46,17 @@ class Found(NamedTuple):
 
 
 class ServerSide(NamedTuple):
-    """What was seen of a server by its own word."""
+    """What was seen of a server: by its own word, and of its machine where that is this one."""
 
     looks: Iterable[Look] = ()
     slots: Slots | None = None
+    host: Mapping[str, bytes] = {}
+    cores: int | None = None
+    """Processors that may be used there."""
+
+    @property
+    def telemetry(self) -> Telemetry:
+        return Telemetry(looks=self.looks, host=self.host)
 
 
 NOT_SEEN = ServerSide()
@@ -63,7 +71,14 @@ def find(way: Approach, headers: Headers) -> Found | None:
         return None
     sent = dict(headers_to(way.endpoint, way.spec, headers))
     try:
-        page = read_url(way.address, headers=sent, insecure=way.spec.http.insecure, proxy=way.proxy, timeout_s=FIND_S)
+        page = read_url(
+            way.address,
+            headers=sent,
+            insecure=way.spec.http.insecure,
+            proxy=way.proxy,
+            timeout_s=FIND_S,
+            places=PAGES,
+        )
     except NiloError:
         return None
     if page.address is None or page.loaded is not None or set(page.page.names).isdisjoint(FAMILIES):
@@ -115,24 +130,23 @@ class _Looks:
 
 
 def with_server(summary: Summary, side: ServerSide, phases: Phases) -> Summary:
-    """The Summary with what the server told of the window; what its answers told of the requests stands before it."""
-    watched = _watched(side, summary, phases)
-    figures = {} if watched is None else told(watched)
-    if not figures:
+    """The Summary with what was seen of the window; what the server's answers told stands before what its page did."""
+    if summary.window.end_s is None:
         return summary
+    start_ns, end_ns = (
+        phases.measured_ns + round(border_s * NS_PER_S) for border_s in (summary.window.start_s, summary.window.end_s)
+    )
+    watched = _watched(side, start_ns, end_ns)
+    figures = {} if watched is None else told(watched)
     return replace(
         summary,
         server={**figures, **summary.server},
+        host={**host_told(side.host, start_ns, end_ns, side.cores)},
         memory=_with_kv(summary.memory, figures.get("kv_usage_max")),
     )
 
 
-def _watched(side: ServerSide, summary: Summary, phases: Phases) -> Watch | None:
-    if summary.window.end_s is None:
-        return None
-    start_ns, end_ns = (
-        phases.measured_ns + round(border_s * NS_PER_S) for border_s in (summary.window.start_s, summary.window.end_s)
-    )
+def _watched(side: ServerSide, start_ns: int, end_ns: int) -> Watch | None:
     inside = [
         i for i, look in enumerate(side.looks) if look.text and start_ns <= look.asked_ns and look.answered_ns < end_ns
     ]
