@@ -8,7 +8,9 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs
 
+import pytest
 from tests.loopback import speaking
 from tests.loopback.replay import Exchange, Replay, Reply
 from tests.loopback.speaking import speaker
@@ -37,6 +39,33 @@ class Counting:
             f'vllm:lora_requests_info{{waiting_lora_adapters="{SECRET}"}} 1\nother 1\n'
         ).encode()
         return Reply(body, status=self.status, content_type="text/plain", framing="length", ending="keep")
+
+
+class Prometheus:
+    """Has two replicas with 5 requests and 100 tokens a second each; `answers` times, then it refuses."""
+
+    def __init__(self, answers: int = 2) -> None:
+        self.left = answers
+        self.forms: list[dict[str, list[str]]] = []
+
+    def __call__(self, exchange: Exchange) -> Reply:
+        self.forms.append(parse_qs(exchange.body.decode()))
+        self.left -= 1
+        if self.left < 0:
+            told: dict[str, Any] = {"status": "error", "errorType": "bad_data", "error": f"no {SECRET}"}
+            return Reply(json.dumps(told).encode(), status=422, framing="length", ending="keep")
+        (start,), (end,), (step,) = (self.forms[-1][name] for name in ("start", "end", "step"))
+        times = [float(start) + i * float(step) for i in range(int((float(end) - float(start)) / float(step)) + 1)]
+        rows = [
+            {"metric": {"__name__": name, "instance": one, "job": 'v"llm'}, "values": [[t, str(of(t))] for t in times]}
+            for one in ("a:1", "b:1")
+            for name, of in (
+                ("vllm:num_requests_running", lambda _: 5),
+                ("vllm:generation_tokens_total", lambda t: 100 * t),
+            )
+        ]
+        told = {"status": "success", "data": {"resultType": "matrix", "result": rows}}
+        return Reply(json.dumps(told).encode(), framing="length", ending="keep")
 
 
 def measured(folder: Path, url: str, *words: str) -> dict[str, Any]:
@@ -97,3 +126,75 @@ def test_a_server_without_a_page_is_no_finding(tmp_path: Path) -> None:
     assert counting.pages == 1
     assert run["server"] == {}
     assert not [finding for finding in run["findings"] if "metrics" in finding["slug"]]
+
+
+def test_a_page_elsewhere_gets_no_key_of_the_targets(tmp_path: Path) -> None:
+    counting = Counting()
+    with Replay(counting) as server, Replay(Counting()) as other:
+        words = (
+            "--metrics-url",
+            f"http://reed:{SECRET}@127.0.0.1:{other.port}/metrics",
+            "--warmup",
+            "0s",
+            "--requests",
+            "4",
+        )
+        run = measured(tmp_path, server.url, *words, "--header", "X-Key: canary-of-the-load")
+        asked = other.exchanges
+    assert counting.pages == 0
+    assert {one.path for one in asked} == {"/metrics"}
+    assert all(one.headers["authorization"].startswith("Basic ") and "x-key" not in one.headers for one in asked)
+    kept = (tmp_path / "archive.sqlite").read_bytes()
+    assert SECRET not in json.dumps(run)
+    assert SECRET.encode() not in kept
+
+
+def test_a_page_that_was_named_and_is_none_is_refused_before_the_load(tmp_path: Path) -> None:
+    with Replay(speaker(speaking.chat)) as server:
+        command = [
+            sys.executable,
+            "-m",
+            "nilometer",
+            "measure",
+            server.url,
+            *LOAD,
+            "--metrics-url",
+            f"{server.url}/metrics",
+        ]
+        done = subprocess.run([*command, "--no-archive"], capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 3
+        assert "metrics_page_missing" in done.stderr
+
+
+def test_a_prometheus_tells_the_same_of_all_replicas(tmp_path: Path) -> None:
+    told = Prometheus()
+    with Replay(speaker(speaking.chat)) as server, Replay(told) as prometheus:
+        words = (
+            "--prometheus",
+            prometheus.url,
+            "--prometheus-match",
+            'job="vllm"',
+            "--warmup",
+            "0s",
+            "--duration",
+            "3.5s",
+        )
+        run = measured(tmp_path, server.url, *words)
+        assert {one.path for one in prometheus.exchanges} == {"/api/v1/query_range"}
+    (query,) = told.forms[-1]["query"]
+    assert query.startswith('{__name__=~"(?:')
+    assert query.endswith(', job="vllm"}')
+    assert "|vllm:num_requests_running|" in query
+    seen = run["server"]
+    assert seen["pages"] in (3, 4)
+    assert seen["generation_tokens"] == pytest.approx(200 * seen["covered_s"], rel=1e-6)
+    assert (seen["engines"], seen["running_mean"], seen["running_spread"]) == (2, 10, 1)
+
+
+def test_a_prometheus_that_is_lost_costs_no_more_than_its_figures(tmp_path: Path) -> None:
+    with Replay(speaker(speaking.chat)) as server, Replay(Prometheus(answers=1)) as prometheus:
+        words = ("--prometheus", prometheus.url, "--warmup", "0s", "--requests", "4")
+        run = measured(tmp_path, server.url, *words)
+    assert (run["requests"]["ok"], run["server"]) == (4, {})
+    (finding,) = [one for one in run["findings"] if one["slug"] == "prometheus_lost"]
+    assert finding["params"]["detail"] == "prometheus_refused"
