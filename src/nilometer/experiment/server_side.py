@@ -37,9 +37,10 @@ from .approach import Approach, Headers, headers_to
 
 FIND_S = 3.0
 """Longest wait for a page that may not be there; a server that is ready tells it in milliseconds."""
-MOST_PAGES = 600
-"""So many are judged of a long window, evenly spread; the first and the last are among them."""
-
+MOST_PAGES, LEAST_PAGES = 600, 20
+MOST_JUDGED_CHARS = 12_000_000
+"""Of a long window, or of a page of many engines, so many pages or so much text is judged, evenly spread: a few seconds
+of work. The first and the last are among them."""
 MOST_CHARS = 1_000_000
 """Of the lines worth keeping of one page, so that it can be stored; those of a hundred engines take half of it."""
 
@@ -193,10 +194,12 @@ def with_server(summary: Summary, side: ServerSide, phases: Phases) -> Summary:
 
 
 def _watched(side: ServerSide, start_ns: int, end_ns: int) -> Watch | None:
-    inside = [
-        i for i, look in enumerate(side.looks) if look.text and start_ns <= look.asked_ns and look.answered_ns < end_ns
-    ]
-    judged = set(thinned(inside))
+    inside, chars = [], 0
+    for i, look in enumerate(side.looks):
+        if look.text and start_ns <= look.asked_ns and look.answered_ns < end_ns:
+            inside.append(i)
+            chars += len(look.text)
+    judged = set(thinned(inside, chars))
     pages = [
         Seen(look.asked_ns, look.answered_ns, read(look.text or "", FAMILIES))
         for i, look in enumerate(side.looks)
@@ -206,12 +209,13 @@ def _watched(side: ServerSide, start_ns: int, end_ns: int) -> Watch | None:
     return None if found is None else replace(found, figures=replace(found.figures, slots=side.slots))
 
 
-def thinned(places: Sequence[int]) -> Sequence[int]:
-    """At most MOST_PAGES of them, evenly spread from the first to the last."""
-    if len(places) <= MOST_PAGES:
+def thinned(places: Sequence[int], chars: int) -> Sequence[int]:
+    """As many of them as are judged, evenly spread from the first to the last; `chars` is what all of them hold."""
+    most = max(LEAST_PAGES, min(MOST_PAGES, len(places) * MOST_JUDGED_CHARS // max(chars, 1)))
+    if len(places) <= most:
         return places
-    step = (len(places) - 1) / (MOST_PAGES - 1)
-    return [places[round(i * step)] for i in range(MOST_PAGES)]
+    step = (len(places) - 1) / (most - 1)
+    return [places[round(i * step)] for i in range(most)]
 
 
 def _with_kv(memory: Memory, share: float | None) -> Memory:

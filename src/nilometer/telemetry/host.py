@@ -18,9 +18,9 @@ from nilometer.metrics.host_figures import UNSEEN, HostRow
 from .control_group import Quotas
 
 SELDOM_NS = 2 * NS_PER_S
-"""The costly look comes so often at most,"""
+"""Between two costly looks at least,"""
 SELDOM_TIMES = 300
-"""and takes no more than this part of a processor."""
+"""and so many times what one took of a processor."""
 _TICK_NS = NS_PER_S // (os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100)
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 _MOST_BYTES = 1 << 16
