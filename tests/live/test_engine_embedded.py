@@ -154,6 +154,31 @@ def test_the_metrics_page_counts_what_was_asked_between_two_looks(engine: Launch
     assert 1 < found.decode_tps_per_slot < 100_000
 
 
+def test_a_load_and_the_server_tell_the_same_of_it(engine: LaunchedEngine, tmp_path: Path) -> None:
+    """Its page over the window: slots at work, tokens a second; its machine: what it took, and no quota but ours."""
+    words = ("-c", "2", "--input-tokens", "48", "--output-tokens", "12", "--warmup", "0.5s", "--duration", "5s")
+    told = subprocess.run(
+        [*NILO, "measure", engine.url, *words, "--archive", str(tmp_path / "archive.sqlite"), "--json"],
+        capture_output=True,
+        timeout=120,
+        check=False,
+        env={**os.environ, "XDG_DATA_HOME": str(tmp_path)},
+    )
+    assert told.returncode in (0, 4), told.stderr
+    run = json.loads(told.stdout)
+    server, host, rates = run["server"], run["host"], run["throughput"]
+    assert server["pages"] >= 4
+    assert 0 < server["running_mean"] <= 2
+    assert (server["slots"], server["context_tokens"]) == (4, 1024)
+    assert 0 < server["busy_slots_mean"] <= 2
+    assert server["prompt_tokens"] / server["covered_s"] == pytest.approx(rates["input_tokens_per_s"], rel=0.4)
+    assert server["generation_tokens"] / server["covered_s"] == pytest.approx(rates["output_tokens_per_s"], rel=0.4)
+    assert 0 < host["server_cpu_cores"] <= (os.cpu_count() or 1)
+    assert 0 < host["busiest_thread_share"] < 1.1
+    assert host["rss_end_bytes"] > 100 << 20
+    assert host["stopped_share"] == 0
+
+
 def test_many_connections_kept_alive_do_not_queue_for_a_thread(engine: LaunchedEngine) -> None:
     """64 idle connections beside 4 slots: a 65th is still answered at once by the health page."""
     import http.client

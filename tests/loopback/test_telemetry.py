@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -10,9 +11,11 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import psutil
 from tests.loopback.driving import wait_until
 
-from nilometer.telemetry import gpu
+from nilometer.metrics.host_figures import host_told
+from nilometer.telemetry import gpu, host
 from nilometer.telemetry.process import listening_pid, tree_rss_bytes
 from nilometer.telemetry.sampler import Sampler
 
@@ -122,6 +125,61 @@ def test_a_busy_server_is_seen_to_take_its_processor_time() -> None:
     assert len(cpu) == len(at) >= 3
     assert list(cpu) == sorted(cpu)
     assert cpu[-1] > 0.3e9
+
+
+def test_the_machine_of_a_server_is_seen() -> None:
+    """A server that spins, beside another who does; it has a child, is stopped for a while, and pages nothing in."""
+    server_spins = (
+        "import subprocess, sys; c = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])\n"
+    )
+    start_ns = time.monotonic_ns()
+    with (
+        subprocess.Popen([sys.executable, "-c", server_spins + "while True: pass"]) as server,
+        subprocess.Popen([sys.executable, "-c", "while True: pass"]) as other,
+    ):
+        try:
+            with Sampler(server.pid) as sampler:
+                time.sleep(2.6)
+                os.kill(server.pid, signal.SIGSTOP)
+                time.sleep(1.2)
+            end_ns = time.monotonic_ns()
+            family = psutil.Process(server.pid).children()
+        finally:
+            os.kill(server.pid, signal.SIGCONT)
+            for child in family:
+                child.kill()
+            server.kill()
+            other.kill()
+    columns = sampler.host()
+    told = host_told(columns, start_ns, end_ns, cores=2)
+    assert {len(column) for column in columns.values()} == {len(columns["at"])}
+    assert 0.1 < told["server_cpu_cores"] < 1.05
+    assert told["other_cpu_cores"] > 0.1
+    assert 0.1 < told["busiest_thread_share"] < 1.05
+    assert 0 < told["stopped_share"] < 0.6
+    assert told["rss_start_bytes"] > 4 * MIB
+    assert told["context_switches_per_s"] > 0
+    assert told["run_queue_mean"] > 0
+    assert 0 <= told["steal_share"] <= 1
+    late = host_told(columns, end_ns - 900_000_000, end_ns)
+    assert late["server_cpu_cores"] < 0.2, "it was stopped"
+
+
+def test_to_look_takes_next_to_nothing() -> None:
+    """Of a server with 200 threads: in 20 looks, as in 10 s, less than a hundredth of that time."""
+    thread = "threading.Thread(target=time.sleep, args=(60,), daemon=True).start()"
+    many = f"import threading, time\nfor _ in range(200): {thread}\ntime.sleep(60)"
+    with subprocess.Popen([sys.executable, "-c", many]) as process:
+        try:
+            wait_until(lambda: len(os.listdir(f"/proc/{process.pid}/task")) == 201)
+            reader = host.Reader(process.pid)
+            begun = time.thread_time()
+            rows = [reader.look() for _ in range(20)]
+            taken_s = time.thread_time() - begun
+        finally:
+            process.kill()
+    assert all(rows)
+    assert taken_s < 0.1
 
 
 def test_what_an_ended_child_took_stays_counted() -> None:

@@ -8,6 +8,7 @@ import click
 
 from nilometer.core.errors import SpecError
 
+from .pages_options import pages_options
 from .session import Session, shared_options
 from .spec_options import spec_options
 
@@ -15,6 +16,7 @@ from .spec_options import spec_options
 @click.command()
 @click.argument("target", required=False)
 @spec_options
+@pages_options
 @click.option("--like", metavar="RUN", help="Repeat an archived run's spec under the same conditions.")
 @click.option("--repeat", type=click.IntRange(1), default=1, help="K runs of the same spec in one group.")
 @click.option("--no-archive", is_flag=True, help="Keep the run out of the archive.")

@@ -22,9 +22,11 @@ from nilometer.core.spec import Spec, secrets_of, to_toml, without_secrets
 from nilometer.experiment.follow import Stop
 from nilometer.experiment.measure import ALONE, Behind, Place, lost, measure
 from nilometer.experiment.series import Series, one_by_one, tokens_left, within
+from nilometer.experiment.server_side import TARGETS_OWN, PagesFrom
 from nilometer.metrics.validity import DEATHS
 
 from .machine import bounds_held, group_object, run_object
+from .pages_options import pages_given, secrets_of_pages
 from .progress import Progress
 from .session import Session, check_writable, writing
 from .spec_options import headers_given, resolve
@@ -43,6 +45,7 @@ class Found(NamedTuple):
     spec: Spec
     headers: Headers
     behind: Behind | None
+    pages: PagesFrom = TARGETS_OWN
 
 
 def run_measure(target: str | None, session: Session, given: dict[str, Any]) -> int:
@@ -74,9 +77,10 @@ def found_target(
     base = like(given["like"], session, archive) if given["like"] else None
     spec = resolve(target or "", given, base)
     headers = headers_given(spec, given, os.environ)
-    session.mask = Mask(secrets_of(spec, headers))
+    session.mask = Mask((*secrets_of(spec, headers), *secrets_of_pages(given)))
+    pages = pages_given(given)
     with reached(spec, headers, session) as found:
-        yield found
+        yield found._replace(pages=pages)
 
 
 @contextmanager
@@ -152,6 +156,7 @@ def _repeat(
                 random=random,
                 take_records=take_records,
                 still=[found.spec] * (times - 1 - i),
+                pages=found.pages,
             )
         measured.append(run)
         return run

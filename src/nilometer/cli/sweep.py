@@ -8,6 +8,7 @@ import click
 
 from nilometer.core.errors import SpecError
 
+from .pages_options import pages_options
 from .session import Session, shared_options
 from .spec_options import Command, spec_options, told_otherwise
 from .values import LEVELS, SECONDS
@@ -31,6 +32,7 @@ def _options(command: Command) -> Command:
 @click.command()
 @click.argument("target", required=False)
 @_options
+@pages_options
 @click.option("--like", metavar="RUN", help="Sweep under the conditions of an archived run.")
 @click.option("--levels", type=LEVELS, help="Loads to measure, N,N,...; left out: they are searched.")
 @click.option("--most", type=float, help="The greatest load to try.  [default: 256 times the first]")

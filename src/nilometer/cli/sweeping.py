@@ -180,6 +180,7 @@ def _sweep(
             stop=stop,
             behind=found.behind,
             random=Random(),  # noqa: S311 - names, not secrets
+            pages=found.pages,
         )
 
 

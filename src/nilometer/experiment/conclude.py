@@ -70,7 +70,11 @@ def conclude(
         phases=phases,
         health=health,
         summary=summary,
-        findings=[*judged, *(finding for finding in witness.told(header.findings) if finding.slug not in known)],
+        findings=[
+            *judged,
+            *side.findings,
+            *(finding for finding in witness.told(header.findings) if finding.slug not in known),
+        ],
         verdict=verdict,
         tool_version=header.tool_version,
         group=header.group,

@@ -36,7 +36,7 @@ from .filing import file_run, put_away
 from .follow import Stop, Watch, put_on
 from .orders import Foretold, Share, foretold
 from .places import allow_sockets, journal_folder, pages_file, shares, usable_count
-from .server_side import find, watching
+from .server_side import TARGETS_OWN, PagesFrom, find, watching
 
 Facts = TypeVar("Facts", EngineFacts, ModelFacts)
 
@@ -77,6 +77,7 @@ def measure(
     take_records: Callable[[Iterator[Record]], None] | None = None,
     oversaturation_ends: bool = False,
     still: Sequence[Spec] = (),
+    pages: PagesFrom = TARGETS_OWN,
 ) -> Run:
     """Run one load test and file it. Raises TargetError and SpecError before anything was sent under load.
 
@@ -84,6 +85,7 @@ def measure(
     to be kept is kept; until then they hold the run, and an ArchiveError `run_not_archived` names them.
     `still`: the tests that will follow in its series, to foretell what all will use.
     `oversaturation_ends`: an open loop whose requests pile up is not gone on with.
+    `pages`: where the server's own figures come from.
     """
     check(spec)
     stop.under_load = False
@@ -100,7 +102,7 @@ def measure(
     header = _header(run_id, way._replace(findings=[*way.findings, *ahead]), environment, place, workers)
     held = _open_journals(header, files)
     pid = behind.pid if behind else listening_pid(way.endpoint.host, way.endpoint.port)
-    page = find(way, headers)
+    page = find(way, headers, pages)
     watch.before(
         way.spec,
         api=way.api,
@@ -109,7 +111,7 @@ def measure(
         in_all=_foretold(way, [way.spec, *still]) if still else None,
         ahead=ahead,
     )
-    with Sampler(pid) as sampler, watching(page, way, headers, pages_file(run_id)) as seen, held:
+    with Sampler(pid) as sampler, watching(page, way.secrets, pages_file(run_id)) as seen, held:
         death, gone = put_on(way, files, watch, stop, keep_text, oversaturation_ends)
         journals = [share.journal for share in files]
         cores = usable_count(environment.machine.container_cpu_limit)

@@ -21,6 +21,7 @@ from .follow import Stop, Watch
 from .ladder import Search, next_level
 from .measure import Behind, Place, lost, measure
 from .series import Series, one_by_one, tokens_left, within
+from .server_side import TARGETS_OWN, PagesFrom
 
 _BETWEEN_S = 10.0
 """What a level takes besides its load while that is not known: probe, drain, filing."""
@@ -58,6 +59,7 @@ def sweep(
     behind: Behind | None,
     random: Random,
     monotonic: Callable[[], float] = time.monotonic,
+    pages: PagesFrom = TARGETS_OWN,
 ) -> Swept:
     """Measure level after level, until one is cut off with its target. `before` are the runs that the group has: those
     of them that were finished are not measured again.
@@ -84,6 +86,7 @@ def sweep(
             behind=behind,
             random=random,
             oversaturation_ends=True,
+            pages=pages,
             still=[at_level(spec, other) for other in _listed(plan, measured) if other != level],
         )
         measured.append(run)

@@ -18,9 +18,9 @@ from nilometer.metrics.host_figures import UNSEEN, HostRow
 from .control_group import Quotas
 
 SELDOM_NS = 2 * NS_PER_S
-"""The costly look comes so often at most,"""
-SELDOM_TIMES = 400
-"""and takes no more than this part of the time."""
+"""Between two costly looks at least,"""
+SELDOM_TIMES = 300
+"""and so many times what one took of a processor."""
 _TICK_NS = NS_PER_S // (os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100)
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 _MOST_BYTES = 1 << 16
@@ -87,11 +87,11 @@ class Reader:
         start = time.monotonic_ns()
         if start < self._next_seldom:
             return UNSEEN
+        begun = time.thread_time_ns()
         self._pids = trees(_parents(), self._pid, os.getpid())
         threads = dict(_threads(self._pids[0]))
         before, self._threads = self._threads, threads
-        end = time.monotonic_ns()
-        self._next_seldom = start + max(SELDOM_NS, (end - start) * SELDOM_TIMES)
+        self._next_seldom = start + max(SELDOM_NS, (time.thread_time_ns() - begun) * SELDOM_TIMES)
         return max((cpu - before.get(name, cpu if not before else 0) for name, cpu in threads.items()), default=UNSEEN)
 
 

@@ -50,11 +50,18 @@ def test_nothing_was_seen_of_a_run_that_was_cut_off() -> None:
 
 
 def test_of_many_pages_the_first_and_the_last_are_among_those_judged() -> None:
-    assert thinned(range(MOST_PAGES)) == range(MOST_PAGES)
-    some = thinned(range(10_000))
+    assert thinned(range(MOST_PAGES), 0) == range(MOST_PAGES)
+    some = thinned(range(10_000), 10_000_000)
     assert len(some) == len(set(some)) == MOST_PAGES
     assert (some[0], some[-1]) == (0, 9_999)
     assert max(b - a for a, b in pairwise(some)) <= 18
+
+
+def test_of_pages_of_many_engines_fewer_are_judged() -> None:
+    """180 of 200 kB each: 60 make 12 MB; of pages of 2 MB it is still 20."""
+    some = thinned(range(180), 180 * 200_000)
+    assert (len(some), some[0], some[-1]) == (60, 0, 179)
+    assert len(thinned(range(180), 180 * 2_000_000)) == 20
 
 
 def test_the_pages_of_hours_are_read_as_they_are_taken() -> None:
