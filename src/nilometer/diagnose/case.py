@@ -26,11 +26,11 @@ class Case:
 
     def high(self, name: str) -> Look:
         """A figure of the highest level."""
-        return Look(name, self.highest.figures[name])
+        return Look(name, self.highest.figures.get(name))
 
     def low(self, name: str) -> Look:
         """A figure of the lowest level."""
-        return Look(name, self.lowest.figures[name])
+        return Look(name, self.lowest.figures.get(name))
 
     def step(self, name: str) -> Look:
         """A figure of the step from the lowest to the highest."""

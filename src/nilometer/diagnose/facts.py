@@ -29,6 +29,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     slots: int | None = None
     context_tokens: int | None = None
     weight_bytes: int | None = None
+    devices: tuple[str, ...] = ()
+    """Of the machine that the load came from; the server's where that is the same."""
 
 
 def facts_of(run: Run) -> Facts:
@@ -49,4 +51,5 @@ def facts_of(run: Run) -> Facts:
         slots=engine.slots,
         context_tokens=engine.context_tokens,
         weight_bytes=run.environment.model.file_bytes,
+        devices=tuple(run.environment.machine.devices),
     )

@@ -115,6 +115,7 @@ FEATURES: tuple[Feature, ...] = (
     Feature("replica_tpot_share", "share", partial(modes.replica_share, latency="tpot")),
     Feature("pauses_per_s", "1/s", modes.pauses_per_s),
     Feature("pause_period", "s", modes.pause_period_s),
+    Feature("pause_length", "s", modes.pause_length_s),
     Feature("pause_unevenness", None, modes.pause_unevenness),
     Feature("pause_time_share", "share", modes.pause_time_share),
     Feature("target_ttft_share", "share", partial(answers.target_share, latency="ttft_from_sent")),

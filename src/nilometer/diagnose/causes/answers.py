@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from ..case import Case
 from ..sign import Opinion, either, strongest, weigh
+from .over_time import by_a_clock
+from .queueing import idle_loop, one_at_a_time, part_decodes, waits
 
 
 def rate_limit(case: Case) -> Opinion:
@@ -20,9 +22,10 @@ def failures(case: Case) -> Opinion:
             case.low("ttft_mode_ratio").above(3, 6),
             case.low("ttft_mode_separation").above(0.85, 0.93),
             case.low("ttft_mode_share").within(0.01, 0.45, 0.3),
-            case.low("ttft_mode_spread").below(0.8, 0.4),
+            case.low("ttft_mode_spread").below(1.0, 0.6),
         ],
         supports=[case.low("ttft_mode_in_time").below(0.5, 0.25)],
+        against=[by_a_clock(case)],
     )
     return strongest(lost, retried)
 
@@ -39,15 +42,26 @@ def _lost(case: Case) -> float | None:
 
 def client_pool(case: Case) -> Opinion:
     """Fewer requests are in flight than asked for, and no more of them at a higher load: they wait before they go."""
-    return weigh(
-        [
-            case.high("little_asked").above(0.1, 0.25),
-            case.high("loop_lag_p99").below(10, 5)
-            if case.high("loop_lag_p99").value is not None
-            else case.made("generator_fit", float(case.facts.generator != "limited")).above(0, 1),
-        ],
+    before = weigh(
+        [case.high("little_asked").above(0.1, 0.25), idle_loop(case)],
         against=[case.most("refused_share").above(0.02, 0.05)],
     )
+    behind = weigh(
+        [
+            waits(case),
+            part_decodes(case),
+            case.made("unseen_share", _unseen(case), "share", "both").above(0.35, 0.6),
+            case.high("waiting_above_zero").below(0.5, 0.2),
+        ],
+        against=[one_at_a_time(case)],
+    )
+    return strongest(before, behind)
+
+
+def _unseen(case: Case) -> float | None:
+    """Of the mean TTFT, what the server did not see."""
+    beyond, ttft = case.highest.value("ttft_beyond_server"), case.highest.value("ttft_mean")
+    return None if beyond is None or not ttft else beyond / ttft
 
 
 def replica_imbalance(case: Case) -> Opinion:
@@ -59,12 +73,12 @@ def replica_imbalance(case: Case) -> Opinion:
     seen = weigh(
         [
             case.high("tpot_mode_ratio").above(1.2, 1.4),
-            case.high("tpot_mode_separation").above(0.85, 0.92),
+            case.high("tpot_mode_separation").above(0.92, 0.97),
             case.high("tpot_mode_share").within(0.1, 0.9, 0.3),
             case.high("tpot_mode_in_time").below(0.3, 0.15),
             case.low("tpot_mode_ratio").above(1.15, 1.3),
-            case.low("tpot_mode_separation").above(0.85, 0.92),
-        ]
+            case.low("tpot_mode_separation").above(0.92, 0.97),
+        ],
     )
     return strongest(named, told, seen)
 

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
+from nilometer.core.errors import SpecError
+from nilometer.plan.devices import device
+
 from ..case import Case
 from ..sign import Look, Opinion, Sign, both, either, strongest, weigh
-from .queueing import no_batches, part_decodes, prompts_fill, waits
+from .queueing import no_batches, part_decodes, prompts_fill, slots_full, waits
 
 
 def last_elasticity(case: Case) -> Look:
@@ -37,20 +42,40 @@ def decode_bandwidth(case: Case) -> Opinion:
 
 
 def interconnect(case: Case) -> Opinion:
-    """A stream is slow alone, and reading the weights takes a small part of it: the rest goes to the links."""
-    return weigh([case.low("link_share").above(0.3, 0.5)]) if "link_share" in case.lowest.figures else Opinion(0.0)
+    """Over several devices a stream is slow alone, and reading the weights is a small part of it: the rest is links."""
+    return weigh(
+        [
+            case.made("devices", float(len(case.facts.devices)), "devices").above(1, 2),
+            bandwidth_use(case).below(0.55, 0.4),
+            case.step("gap_elasticity").below(0.6, 0.4),
+        ],
+        against=[_stalls(case)],
+    )
 
 
 def bandwidth_use(case: Case) -> Look:
-    """The bytes of the weights over the token gap at the lowest load, as a share of what the memory gives."""
-    return Look("bandwidth_use", case.lowest.figures.get("bandwidth_use"))
+    """The bytes of the weights over the token gap at the lowest load, as a share of what the devices' memories give."""
+    facts, gap_ms = case.lowest.facts, case.lowest.value("token_gap")
+    rates = [known_rate(name) for name in facts.devices]
+    if not rates or None in rates or facts.weight_bytes is None or not gap_ms:
+        return case.made("bandwidth_use", None)
+    total = sum(rate or 0.0 for rate in rates)
+    return case.made("bandwidth_use", facts.weight_bytes / (gap_ms / 1000) / total, "share", "both")
+
+
+@lru_cache(maxsize=64)
+def known_rate(name: str) -> float | None:
+    """Bytes a second that a device reads, by the table of devices; None of one that is not in it."""
+    try:
+        return device(name).bandwidth_bytes_per_s
+    except SpecError:
+        return None
 
 
 def prefill(case: Case) -> Opinion:
     """Working through prompts fills the server's time: token gaps grow with the load, and TTFT with the prompt."""
     line = weigh(
-        [case.step("prefill_load").above(0.5, 0.7), case.low("line_r").above(0.3, 0.5)],
-        supports=[case.step("gap_ratio").above(1.1, 1.5)],
+        [case.step("prefill_load").above(0.5, 0.7), case.low("line_r").above(0.3, 0.5), _shared_steps(case)],
         against=[_stalls(case), case.high("prefix_hit_ratio").above(0.3, 0.6)],
     )
     alike = weigh(
@@ -58,11 +83,16 @@ def prefill(case: Case) -> Opinion:
             case.made("prefill_time_load", _time_load(case), "share").above(0.65, 0.85),
             case.low("prompt_cv").below(0.15, 0.1),
             waits(case),
+            _shared_steps(case),
         ],
-        supports=[case.step("gap_ratio").above(1.1, 1.5)],
         against=[_stalls(case)],
     )
     return strongest(line, alike)
+
+
+def _shared_steps(case: Case) -> Sign:
+    """Prompts that fill the engine's steps slow down the streams that share them; those before the engine do not."""
+    return either(case.step("gap_ratio").above(1.4, 2.0), stalled(case).above(0.1, 0.25))
 
 
 def _time_load(case: Case) -> float | None:
@@ -73,9 +103,7 @@ def _time_load(case: Case) -> float | None:
 
 def prefill_stalls(case: Case) -> Opinion:
     """A prompt that is worked on stops all streams at once, for a good part of their time."""
-    return weigh(
-        [_stalls(case), stalled(case).above(0.05, 0.15), case.high("gap_first_token_share").above(0.4, 0.65)]
-    )
+    return weigh([_stalls(case), stalled(case).above(0.02, 0.05), case.high("gap_first_token_share").above(0.4, 0.65)])
 
 
 def stalled(case: Case) -> Look:
@@ -86,11 +114,7 @@ def stalled(case: Case) -> Look:
 
 def _stalls(case: Case) -> Sign:
     """Long gaps that all streams have at once."""
-    return both(
-        case.high("gap_tail_ratio").above(4, 8),
-        case.high("long_gaps_per_request").above(0.1, 0.25),
-        case.high("gap_simultaneity").above(0.5, 0.7),
-    )
+    return both(case.high("long_gaps_per_request").above(0.1, 0.25), case.high("gap_simultaneity").above(0.5, 0.7))
 
 
 def kv_capacity(case: Case) -> Opinion:
@@ -126,7 +150,7 @@ def _steadier_in_tokens(case: Case) -> Look:
 
 def kv_reserved(case: Case) -> Opinion:
     """Each slot is given KV for a whole context, of which requests use a small part: memory allows few slots."""
-    return weigh(
+    told = weigh(
         [
             case.made("context_use", _context_use(case), "share").below(0.3, 0.15),
             case.made("context", _context(case), "tokens").above(1024, 2048),
@@ -135,6 +159,16 @@ def kv_reserved(case: Case) -> Opinion:
         ],
         against=[no_batches(case), prompts_fill(case)],
     )
+    idle = weigh(
+        [
+            slots_full(case).below(0.8, 0.55),
+            case.high("kv_usage_max").below(0.7, 0.5),
+            case.high("waiting_above_zero").above(0.2, 0.5),
+            waits(case),
+        ],
+        against=[no_batches(case), prompts_fill(case), case.high("output_over_asked").below(0.6, 0.4)],
+    )
+    return strongest(told, idle)
 
 
 def _context(case: Case) -> float | None:
@@ -150,4 +184,4 @@ def _context_use(case: Case) -> float | None:
 
 def poor_drafts(case: Case) -> Opinion:
     """Few of the drafted tokens are accepted: the drafting costs more than it brings."""
-    return weigh([case.high("acceptance_ratio").below(0.6, 0.45)])
+    return weigh([case.high("acceptance_ratio").below(0.4, 0.28)])

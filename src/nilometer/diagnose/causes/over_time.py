@@ -9,8 +9,20 @@ from ..sign import Opinion, Sign, both, either, strongest, weigh
 def cold_start(case: Case) -> Opinion:
     """The first requests are slow, or the first after an idle spell."""
     return strongest(
-        weigh([case.low("head_ratio").above(2, 3)]),
+        weigh(
+            [case.low("head_ratio").above(2, 3)],
+            against=[_two_kinds(case), case.low("prefix_hit_ratio").above(0.4, 0.7)],
+        ),
         weigh([case.most("after_idle_ratio").above(2, 3)]),
+    )
+
+
+def _two_kinds(case: Case) -> Sign:
+    """Slow requests come all through the level, not only at its head."""
+    return both(
+        case.low("ttft_mode_separation").above(0.8, 0.9),
+        case.low("ttft_mode_ratio").above(1.5, 2),
+        case.low("ttft_mode_share").above(0.1, 0.16),
     )
 
 
@@ -24,8 +36,13 @@ def noisy_neighbour(case: Case) -> Opinion:
             case.low("slow_time_share").within(0.04, 0.7, 0.3),
         ],
         supports=[case.high("host_other_cpu_peak_cores").above(0.2, 0.8), case.low("slow_prefill_r").below(0.6, 0.3)],
-        against=[_one_step(case)],
+        against=[_one_step(case), by_a_clock(case)],
     )
+
+
+def by_a_clock(case: Case) -> Sign:
+    """It stands still by a clock."""
+    return case.made("stopped", stopped(case).score, "share").above(0.5, 0.9)
 
 
 def _two_paces(case: Case, *, low: bool) -> Sign:
@@ -40,13 +57,13 @@ def _one_step(case: Case) -> Sign:
 
 def growing_state(case: Case) -> Opinion:
     """Streams get slower and slower at the same load."""
-    drift = both(case.most("tpot_drift").above(0.05, 0.12), case.least("tpot_drift_p").below(0.05, 0.01))
+    drift = both(case.most("tpot_drift").above(0.05, 0.1), case.least("tpot_drift_p").below(0.05, 0.01))
     return weigh(
         [drift],
         against=[
             _one_step(case),
-            case.most("prompt_drift").above(0.1, 0.3),
-            case.most("output_drift").above(0.1, 0.3),
+            case.most("prompt_drift").above(0.4, 0.8),
+            both(case.high("tpot_mode_separation").above(0.93, 0.97), case.high("tpot_mode_in_time").below(0.3, 0.15)),
         ],
     )
 
@@ -54,17 +71,26 @@ def growing_state(case: Case) -> Opinion:
 def throttling(case: Case) -> Opinion:
     """Slower from one moment on, or stopped again and again by a clock: a power cap, or a quota of processor time."""
     step = weigh([_one_step(case)], supports=[case.high("host_gpu_clock_drop").below(0.95, 0.85)])
-    clock = weigh(
+    return strongest(step, stopped(case))
+
+
+def stopped(case: Case) -> Opinion:
+    """Everything stands still again and again, by a clock, and goes on as fast as before."""
+    return strongest(*(_stopped(case, low=low) for low in (True, False)))
+
+
+def _stopped(case: Case, *, low: bool) -> Opinion:
+    of = case.low if low else case.high
+    length, period = of("pause_length").value, of("pause_period").value
+    part = case.made("pause_over_period", length / period if length is not None and period else None, "share")
+    return weigh(
         [
-            either(case.low("pause_unevenness").below(0.6, 0.3), case.high("pause_unevenness").below(0.6, 0.3)),
-            case.low("pause_time_share").above(0.05, 0.15),
-            case.high("pause_time_share").above(0.05, 0.15),
-            case.high("gap_first_token_share").below(0.8, 0.5)
-            if case.high("gap_first_token_share").value is not None
-            else case.high("pause_time_share").above(0.05, 0.15),
+            of("pause_unevenness").below(0.6, 0.3),
+            of("pause_time_share").above(0.05, 0.15),
+            part.below(0.97, 0.88),
+            *([] if low else [case.high("gap_first_token_share").below(0.9, 0.7)]),
         ],
         supports=[
             either(case.high("host_throttled_share").above(0.05, 0.2), case.high("host_stopped_share").above(0.05, 0.2))
         ],
     )
-    return strongest(step, clock)

@@ -36,12 +36,20 @@ def no_batches(case: Case) -> Sign:
 
 def prompts_fill(case: Case) -> Sign:
     """Prompts alone fill the server's time."""
-    return case.step("prefill_load").above(0.6, 0.85)
+    return both(case.step("prefill_load").above(0.6, 0.85), case.step("gap_ratio").above(1.4, 2.0))
+
+
+def idle_loop(case: Case) -> Sign:
+    """The load generator was seldom away; where that was not told, it was not the limit by its own verdict."""
+    lag = case.high("loop_lag_p99")
+    if lag.value is not None:
+        return lag.below(10, 5)
+    return case.made("generator_fit", float(case.facts.generator != "limited")).above(0, 1)
 
 
 def one_at_a_time(case: Case) -> Sign:
     """First tokens come evenly spaced."""
-    return both(case.high("spacing_evenness").above(0.45, 0.65), case.high("first_token_spacing").above(6, 12))
+    return both(case.high("spacing_evenness").above(0.3, 0.45), case.high("first_token_spacing").above(6, 12))
 
 
 def queue(case: Case) -> Opinion:
@@ -63,6 +71,7 @@ def queue(case: Case) -> Opinion:
             both(case.high("kv_usage_max").above(0.85, 0.95), case.high("kv_usage_mean").above(0.75, 0.85)),
             case.high("preemptions_per_100").above(0.5, 2),
             queue_over_wait(case).below(0.5, 0.2),
+            slots_full(case).below(0.8, 0.55),
         ],
     )
     return strongest(full, seen)
@@ -89,7 +98,12 @@ def static_batching(case: Case) -> Opinion:
 def front_end(case: Case) -> Opinion:
     """Requests pass something one at a time before the engine: first tokens come evenly spaced, gaps stay."""
     return weigh(
-        [one_at_a_time(case), waits(case), part_decodes(case), case.step("gap_ratio").below(2.2, 1.6)],
+        [
+            one_at_a_time(case),
+            waits(case),
+            case.high("decoding_share").below(0.98, 0.92),
+            case.step("gap_ratio").below(2.2, 1.6),
+        ],
         supports=[queue_over_wait(case).below(0.6, 0.3), case.high("waiting_above_zero").below(0.6, 0.3)],
         against=[prompts_fill(case), no_batches(case)],
     )

@@ -9,7 +9,8 @@ from ..sign import Opinion, Sign, both, either, strongest, weigh
 def generator_limited(case: Case) -> Opinion:
     """The load generator was the limit: by its own verdict, or by what the server saw of the same requests."""
     limited = case.made("generator_limited", _generator(case), "share")
-    return weigh([limited.above(0, 1)], supports=[case.high("loop_lag_p99").above(2, 5)])
+    few = both(case.high("little_asked").above(0.1, 0.25), case.high("loop_lag_p99").below(5, 2))
+    return weigh([limited.above(0, 1)], against=[few])
 
 
 def _generator(case: Case) -> float | None:
@@ -22,7 +23,7 @@ def too_short(case: Case) -> Opinion:
     waves = case.made("answers_per_slot", _waves(case))
     answers = case.made("answers", float(case.facts.ok), "requests")
     return strongest(
-        weigh([waves.below(2.5, 1.5)], against=[_refused(case)]),
+        weigh([waves.below(4.0, 3.0)], against=[_refused(case)]),
         weigh([answers.below(20.0, 12.0)], against=[_refused(case)]),
     )
 

@@ -96,6 +96,15 @@ def pause_period_s(streams: Streams) -> Figure | None:
     return None if found is None else Figure(found.value / NS_PER_S, len(starts))
 
 
+def pause_length_s(streams: Streams) -> Figure | None:
+    """Median length of a pause, s; n gaps. As long as the time between two of them where all gaps of a spell are long."""
+    gaps, usual = streams.gaps, streams.gap_p50_p99_ns
+    if usual is None or usual[0] <= 0:
+        return None
+    found = median(gaps.length_ns[gaps.length_ns > STALL_RATIO * usual[0]])
+    return None if found is None else Figure(found.value / NS_PER_S, found.n)
+
+
 def pause_unevenness(streams: Streams) -> Figure | None:
     """(p75 - p25) / p50 of the time between pauses: near 0 a clock makes them, 1.6 where they come at random.
 
