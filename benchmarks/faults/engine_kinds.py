@@ -6,7 +6,6 @@ from math import ceil
 
 from nilometer.core.environment import Environment, Machine, ModelFacts
 from nilometer.plan.devices import device
-from nilometer.sim.cost import Linear
 from nilometer.sim.setting import Speculation
 
 from .service import LONGEST, Draft, Draw, compute_bound
@@ -161,13 +160,10 @@ def poor_drafts(d: Draft, draw: Draw, size: float) -> None:
 
 
 def adapters(d: Draft, draw: Draw, size: float) -> None:
-    """More adapters than are held at once, and loading one takes its time."""
+    """More adapters are asked for than are held at once: the others wait, and loading one takes its time."""
+    d.adapter_slots = draw.random.choice((1, 2, 3))
     d.adapters = draw.pick((4, 6, 8, 10, 12, 16)) if size > 0 else 1
-    d.adapter_slots = draw.random.choice((1, 2))
-    d.top = min(d.top, 16)
-    d.output = max(d.output, 60)
-    rate = d.output / d.top
-    d.adapter_swap_s = min(30 * size, 0.35 * rate) * d.tpot
-    d.also_client = ("prefill_stalls",)
-    if isinstance(d.cost, Linear):
-        d.cost = None
+    d.adapters = max(d.adapter_slots + 1, round(d.adapters * size)) if size > 0 else 1
+    d.top = max(min(d.top, 32), 8)
+    d.adapter_swap_s = 30 * size * draw.random.uniform(0.3, 1.0) * d.tpot
+    d.also_client = ("queue",)

@@ -71,7 +71,9 @@ def static_batching(d: Draft, levels: Sequence[Level]) -> bool:
 
 
 def adapters(d: Draft, levels: Sequence[Level]) -> bool:
-    return d.adapters > d.adapter_slots and d.adapter_swap_s > 4 * d.tpot
+    """At the top requests wait for an adapter: there are slots, and room in the pool."""
+    top = levels[-1].truth
+    return top.adapters_share > 0.4 and top.full_share < 0.05 and top.preemptions == 0 and top.held_share < 0.6
 
 
 def cold_start(d: Draft, levels: Sequence[Level]) -> bool:
@@ -133,7 +135,8 @@ def too_short(d: Draft, levels: Sequence[Level]) -> bool:
 
 
 def generator_limited(d: Draft, levels: Sequence[Level]) -> bool:
-    return d.client.away_share > 0.2
+    """Figures of the client are wrong, and not by a little."""
+    return levels[-1].truth.off_share > 0.03
 
 
 def client_pool(d: Draft, levels: Sequence[Level]) -> bool:

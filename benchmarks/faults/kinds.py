@@ -40,7 +40,7 @@ KINDS: tuple[Kind, ...] = (
     Kind("careful_admission", engine_kinds.careful_admission, holds.reserved, clean=False),
     Kind("interconnect", engine_kinds.interconnect, holds.well),
     Kind("poor_drafts", engine_kinds.poor_drafts, holds.well),
-    Kind("adapters", engine_kinds.adapters, holds.adapters),
+    Kind("adapters", engine_kinds.adapters, holds.adapters, clean=False),
     Kind("cold_start", around.cold_start, holds.cold_start),
     Kind("buffered_stream", around.buffered_stream, holds.well),
     Kind("front_end", around.front_end, holds.front_end),

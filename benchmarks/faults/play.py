@@ -8,6 +8,7 @@ from math import inf, log
 from random import Random
 
 import msgspec
+import numpy as np
 
 from nilometer.core.clock import NS_PER_S
 from nilometer.core.environment import EngineFacts, Environment
@@ -35,6 +36,7 @@ LEAST, EACH = 70, 20
 SAMPLE_S = 1.0
 MOST_PAGES = 100
 """Of a level: one that lasts longer is looked at less often."""
+OFF_S = 0.005
 _ANSWER_NS = 1_000_000
 Sample = tuple[float, list[Shown]]
 Records = list[Record]
@@ -63,9 +65,13 @@ class Truth:
     """Of the time: requests wait and no slot of some engine is free."""
     blocked_share: float = 0.0
     """Requests wait, slots are free: the pool has no room."""
+    adapters_share: float = 0.0
+    """Some request waits whose adapter is not among those in use, and all their slots are."""
     held_share: float = 0.0
     """Of the pool, in the mean, by tokens that are there."""
     preemptions: int = 0
+    off_share: float = 0.0
+    """Of the tokens, whose stamp is wrong by more than 5 ms."""
     begun_s: float = 0.0
     """When the level began on the service's own clock."""
 
@@ -183,7 +189,9 @@ def _played(d: Draft, plan: Plan, users: int, seconds: float, random: Random, be
         group="case",
         level=str(users),
     )
-    return Level(run, records, _truth(plan, users, samples, warmup_s, stop_s, begun_s), by_answers)
+    truth = _truth(plan, users, samples, warmup_s, stop_s, begun_s)
+    truth.off_share = _off_share(records, machine) if reader is not None else 0.0
+    return Level(run, records, truth, by_answers)
 
 
 def _reader(d: Draft, users: int, until_s: float, random: Random) -> Reader | None:
@@ -281,8 +289,25 @@ def _truth(plan: Plan, users: int, samples: list[Sample], warmup_s: float, stop_
     truth.waiting_share = share(lambda g: g.waiting > 0)
     truth.full_share = share(lambda g: g.waiting > 0 and g.running >= setting.slots)
     truth.blocked_share = share(lambda g: g.waiting > 0 and g.running < setting.slots)
+    truth.adapters_share = sum(any(_wants_adapter(one, setting.adapter_slots) for one in now) for now in inside) / n
     truth.held_share = mean(lambda g: g.tokens_held) / pool / plan.replicas
     truth.preemptions = sum(
         last.gauges.preemptions - first.gauges.preemptions for first, last in zip(inside[0], inside[-1], strict=True)
     )
     return truth
+
+
+def _off_share(records: Records, machine: Met) -> float:
+    came = dict(machine.answers)
+    off, n = 0, 0
+    for record in records:
+        if record.outcome == "ok":
+            stamps = np.frombuffer(record.frames.kernel or record.frames.user, np.int64)
+            true = np.frombuffer(came[record.seq].stamps, np.float64)
+            off += int((np.abs((stamps - ORIGIN_NS) / NS_PER_S - true) > OFF_S).sum())
+            n += len(stamps)
+    return off / max(n, 1)
+
+
+def _wants_adapter(one: Shown, slots: int) -> bool:
+    return len(one.running_adapters) >= slots and not set(one.waiting_adapters) <= set(one.running_adapters)
