@@ -2,6 +2,7 @@
 
 None of this is seen by a diagnosis, and none of it uses what one computes.
 """
+# ruff: noqa: ARG001 - one form for all kinds
 
 from __future__ import annotations
 
@@ -112,11 +113,9 @@ def growing_state(d: Draft, levels: Sequence[Level]) -> bool:
 
 
 def throttling(d: Draft, levels: Sequence[Level]) -> bool:
-    if d.faults.throttle_after_s < inf:
-        first = levels[0].truth
-        return 0.2 * first.seconds < d.faults.throttle_after_s < 0.8 * first.seconds and (
-            d.faults.throttle_slowness > 1.25
-        )
+    """The drop came in a level that was played; or each period stands still for a while that shows."""
+    if d.throttles_at is not None:
+        return levels[-1].truth.throttled and d.faults.throttle_slowness > 1.25
     return d.faults.duty_share < 0.8 and d.faults.duty_period_s * (1 - d.faults.duty_share) > 0.02
 
 

@@ -321,7 +321,7 @@ def test_requests_for_an_adapter_without_a_slot_wait_and_are_passed_over() -> No
     engine = of.engines[0]
     assert list(engine.running_by_key) == [0, 2]
     assert [one.ask.key for one in engine.waiting] == [1, 3]
-    ends = {}
+    ends: dict[int, float] = {}
     while of.next_s < 100:
         ends |= {event.key: event.at_s for event in of.step(100)}
     assert max(ends[0], ends[2]) < min(ends[1], ends[3])
