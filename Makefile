@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help setup quickstart test lint live bench bench-compare bench-plan bench-plan-embedded docs clean
+.PHONY: help setup quickstart test lint live bench bench-compare bench-plan bench-plan-embedded bench-faults docs clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 21
@@ -47,6 +47,9 @@ bench-plan: setup ## plans against what engines and published measurements said,
 
 bench-plan-embedded: setup ## the embedded engine against its plan, calibrated by two runs of it (minutes; keep quiet)
 	$(BIN)/python -m benchmarks plan-embedded
+
+bench-faults: setup ## the diagnosis on labelled faulty services in virtual time, those it was not tuned on (minutes)
+	$(BIN)/python -m benchmarks.faults all --split score
 
 docs: $(READY) ## write the generated reference pages anew
 	$(BIN)/python -m docs.generate

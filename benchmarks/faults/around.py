@@ -75,11 +75,8 @@ def growing_state(d: Draft, draw: Draw, size: float) -> None:
 def throttling(d: Draft, draw: Draw, size: float) -> None:
     """Clocks drop from one moment on, or a quota stops the processes for a part of every period."""
     if draw.chance(0.5):
-        length_s = 60 * d.alone_s
-        d.change(
-            throttle_after_s=max(2.0, 2 * d.alone_s) + length_s * draw.random.uniform(0.35, 0.65),
-            throttle_slowness=1 + 1.6 * size * draw.random.uniform(0.5, 1.0),
-        )
+        d.throttles_at = (draw.random.random(), draw.random.uniform(0.3, 0.7))
+        d.change(throttle_slowness=1 + 1.6 * size * draw.random.uniform(0.5, 1.0))
     else:
         period = draw.random.choice((0.1, 0.1, 0.5, 1.0))
         d.change(duty_period_s=period, duty_share=1 - 0.75 * size * draw.random.uniform(0.6, 1.0))

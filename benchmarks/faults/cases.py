@@ -5,6 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
 from random import Random
 
 from .kinds import BY_SLUG, DOUBLES, HEALTHY, KINDS, whole
@@ -51,22 +52,16 @@ class Case:
     redraws: int
 
 
-def labels(split: Split) -> Iterator[Label]:
+def labels() -> Iterator[Label]:
     """All of a split, in an order that brings every kind early."""
-    for setting in range(SETTINGS):
-        for kind in KINDS:
-            for seed in range(SEEDS):
-                yield Label((kind.slug,), setting, seed)
-    for setting in range(WELL):
-        for sort, _ in HEALTHY:
-            yield Label((), setting, 0, sort=sort)
-    for setting in range(DOUBLE_SETTINGS):
-        for pair in DOUBLES:
-            yield Label(pair, setting, 0)
-    for setting in range(SWEEP_SETTINGS):
-        for kind in KINDS:
-            for severity in SEVERITIES:
-                yield Label((kind.slug,), setting, 0, severity, sweep=True)
+    for setting, kind, seed in product(range(SETTINGS), KINDS, range(SEEDS)):
+        yield Label((kind.slug,), setting, seed)
+    for setting, sort in product(range(WELL), HEALTHY):
+        yield Label((), setting, 0, sort=sort)
+    for setting, pair in product(range(DOUBLE_SETTINGS), DOUBLES):
+        yield Label(pair, setting, 0)
+    for setting, kind, severity in product(range(SWEEP_SETTINGS), KINDS, SEVERITIES):
+        yield Label((kind.slug,), setting, 0, severity, sweep=True)
 
 
 def case_of(label: Label, split: Split) -> Case:
@@ -88,7 +83,7 @@ def _change(d: Draft, draw: Draw, label: Label, severity: float) -> None:
     for slug in label.kinds:
         BY_SLUG[slug].change(d, draw, severity)
     if label.sort:
-        dict(HEALTHY)[label.sort](d, draw, severity)
+        HEALTHY[label.sort](d, draw)
 
 
 def _seed(split: Split, label: Label, tried: int) -> int:

@@ -6,7 +6,6 @@ from math import ceil
 
 from nilometer.core.environment import Environment, Machine, ModelFacts
 from nilometer.plan.devices import device
-from nilometer.sim.cost import Linear
 from nilometer.sim.setting import Speculation
 
 from .service import LONGEST, Draft, Draw, compute_bound
@@ -33,7 +32,7 @@ def queue(d: Draft, draw: Draw, size: float) -> None:
 
 
 def decode_bandwidth(d: Draft, draw: Draw, size: float) -> None:
-    """A step takes as long as its bytes do: no fault but a limit, to be seen where the device and the model are told."""
+    """A step takes as long as its bytes do: no fault but a limit, to be seen where device and model are told."""
     name = draw.pick(DEVICES)
     one = device(name)
     used = 0.62 + 0.28 * size * draw.random.random()
@@ -102,8 +101,8 @@ def static_batching(d: Draft, draw: Draw, size: float) -> None:
     """A batch takes nobody in until all of it have ended."""
     d.slots = draw.pick((4, 6, 8, 12, 16, 24))
     d.top = max(_top_for(d.slots, 0.3), 8)
-    d.policy = "static"
-    d.output_cv = 0.05 + 0.75 * size
+    d.policy = "static" if size > 0 else "chunked"
+    d.output_cv = 0.2 + 0.6 * size
     d.output = max(d.output, 40)
     d.usage = 0.3 * d.slots / d.top
 
@@ -140,9 +139,7 @@ def interconnect(d: Draft, draw: Draw, size: float) -> None:
     name, n = draw.pick(PARTS), draw.random.choice((2, 4, 8))
     one = device(name)
     waits = 0.05 + 0.85 * size
-    weights = min(
-        d.tpot * (1 - waits) * (one.bandwidth_bytes_per_s or 1e12) * n * 0.8, n * one.memory_bytes * 0.75
-    )
+    weights = min(d.tpot * (1 - waits) * (one.bandwidth_bytes_per_s or 1e12) * n * 0.8, n * one.memory_bytes * 0.75)
     d.growth = min(d.growth, 1.3)
     d.environment = facts((name,) * n, weights)
     d.also_client = d.also_server = ("healthy",) if waits < 0.3 else ()
@@ -161,13 +158,10 @@ def poor_drafts(d: Draft, draw: Draw, size: float) -> None:
 
 
 def adapters(d: Draft, draw: Draw, size: float) -> None:
-    """More adapters than are held at once, and loading one takes its time."""
+    """More adapters are asked for than are held at once: the others wait, and loading one takes its time."""
+    d.adapter_slots = draw.random.choice((1, 2, 3))
     d.adapters = draw.pick((4, 6, 8, 10, 12, 16)) if size > 0 else 1
-    d.adapter_slots = draw.random.choice((1, 2))
-    d.top = min(d.top, 16)
-    d.output = max(d.output, 60)
-    rate = d.output / d.top
-    d.adapter_swap_s = min(30 * size, 0.35 * rate) * d.tpot
-    d.also_client = ("prefill_stalls",)
-    if isinstance(d.cost, Linear):
-        d.cost = None
+    d.adapters = max(d.adapter_slots + 1, round(d.adapters * size)) if size > 0 else 1
+    d.top = max(min(d.top, 32), 8)
+    d.adapter_swap_s = 30 * size * draw.random.uniform(0.3, 1.0) * d.tpot
+    d.also_client = ("queue",)

@@ -2,6 +2,7 @@
 
 None of this is seen by a diagnosis, and none of it uses what one computes.
 """
+# ruff: noqa: ARG001 - one form for all kinds
 
 from __future__ import annotations
 
@@ -71,7 +72,9 @@ def static_batching(d: Draft, levels: Sequence[Level]) -> bool:
 
 
 def adapters(d: Draft, levels: Sequence[Level]) -> bool:
-    return d.adapters > d.adapter_slots and d.adapter_swap_s > 4 * d.tpot
+    """At the top requests wait for an adapter: there are slots, and room in the pool."""
+    top = levels[-1].truth
+    return top.adapters_share > 0.4 and top.full_share < 0.05 and top.preemptions == 0 and top.held_share < 0.6
 
 
 def cold_start(d: Draft, levels: Sequence[Level]) -> bool:
@@ -110,11 +113,9 @@ def growing_state(d: Draft, levels: Sequence[Level]) -> bool:
 
 
 def throttling(d: Draft, levels: Sequence[Level]) -> bool:
-    if d.faults.throttle_after_s < inf:
-        first = levels[0].truth
-        return 0.2 * first.seconds < d.faults.throttle_after_s < 0.8 * first.seconds and (
-            d.faults.throttle_slowness > 1.25
-        )
+    """The drop came in a level that was played; or each period stands still for a while that shows."""
+    if d.throttles_at is not None:
+        return levels[-1].truth.throttled and d.faults.throttle_slowness > 1.25
     return d.faults.duty_share < 0.8 and d.faults.duty_period_s * (1 - d.faults.duty_share) > 0.02
 
 
@@ -133,7 +134,8 @@ def too_short(d: Draft, levels: Sequence[Level]) -> bool:
 
 
 def generator_limited(d: Draft, levels: Sequence[Level]) -> bool:
-    return d.client.away_share > 0.2
+    """Figures of the client are wrong, and not by a little."""
+    return levels[-1].truth.off_share > 0.03
 
 
 def client_pool(d: Draft, levels: Sequence[Level]) -> bool:

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-
-
 from . import around, engine_kinds, holds, load_kinds, well
 from .play import Level
 from .service import Draft, Draw
@@ -40,7 +38,7 @@ KINDS: tuple[Kind, ...] = (
     Kind("careful_admission", engine_kinds.careful_admission, holds.reserved, clean=False),
     Kind("interconnect", engine_kinds.interconnect, holds.well),
     Kind("poor_drafts", engine_kinds.poor_drafts, holds.well),
-    Kind("adapters", engine_kinds.adapters, holds.adapters),
+    Kind("adapters", engine_kinds.adapters, holds.adapters, clean=False),
     Kind("cold_start", around.cold_start, holds.cold_start),
     Kind("buffered_stream", around.buffered_stream, holds.well),
     Kind("front_end", around.front_end, holds.front_end),
@@ -60,18 +58,19 @@ KINDS: tuple[Kind, ...] = (
 )
 BY_SLUG = {kind.slug: kind for kind in KINDS}
 
-HEALTHY: tuple[tuple[str, Change], ...] = (
-    ("plain", lambda d, draw, size: None),
-    ("idle", well.idle),
-    ("comfortable", well.comfortable),
-    ("near the knee", well.near_the_knee),
-    ("large", well.large),
-    ("small", well.small),
-    ("replicas", well.replicas),
-    ("drafts that pay", well.good_drafts),
-    ("short by design", well.short_by_design),
-    ("long prompts", well.long_prompts),
-)
+HEALTHY: dict[str, Callable[[Draft, Draw], None]] = {
+    "plain": well.plain,
+    "idle": well.idle,
+    "comfortable": well.comfortable,
+    "near the knee": well.near_the_knee,
+    "large": well.large,
+    "small": well.small,
+    "replicas": well.replicas,
+    "drafts that pay": well.good_drafts,
+    "short by design": well.short_by_design,
+    "long prompts": well.long_prompts,
+}
+"""Services that are well, by their sort."""
 
 DOUBLES: tuple[tuple[str, str], ...] = (
     ("queue", "noisy_neighbour"),

@@ -23,7 +23,8 @@ def generator_limited(d: Draft, draw: Draw, size: float) -> None:
     """The loop that reads has no time to: its own work, or a processor that others take."""
     d.client.own_work = draw.chance(0.5)
     d.client.away_share = 0.85 * size * draw.random.uniform(0.6, 1.0)
-    d.client.away_s = draw.between(0.012, 0.12)
+    least = 2.5 * d.tpot if d.client.kernel else 0.0
+    d.client.away_s = max(max(draw.between(0.015, 0.15), least) * size, 0.002)
     d.top = max(d.top, 16)
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf, log
 from random import Random
 
 import msgspec
+import numpy as np
 
 from nilometer.core.clock import NS_PER_S
 from nilometer.core.environment import EngineFacts, Environment
@@ -22,7 +23,7 @@ from nilometer.metrics.summary import summarise
 from nilometer.metrics.validity import judge
 from nilometer.sim.drive import ORIGIN_NS, Offer, simulate
 from nilometer.sim.event import Answer, Gauges
-from nilometer.sim.machine import Machine, Plan
+from nilometer.sim.machine import Plan
 from nilometer.sim.page import Ledger, Shown, shown
 
 from .client import Met, Reader, health_of, read_by
@@ -35,6 +36,7 @@ LEAST, EACH = 70, 20
 SAMPLE_S = 1.0
 MOST_PAGES = 100
 """Of a level: one that lasts longer is looked at less often."""
+OFF_S = 0.005
 _ANSWER_NS = 1_000_000
 Sample = tuple[float, list[Shown]]
 Records = list[Record]
@@ -63,11 +65,15 @@ class Truth:
     """Of the time: requests wait and no slot of some engine is free."""
     blocked_share: float = 0.0
     """Requests wait, slots are free: the pool has no room."""
+    adapters_share: float = 0.0
+    """Some request waits whose adapter is not among those in use, and all their slots are."""
     held_share: float = 0.0
     """Of the pool, in the mean, by tokens that are there."""
     preemptions: int = 0
-    begun_s: float = 0.0
-    """When the level began on the service's own clock."""
+    throttled: bool = False
+    """Whether clocks had dropped by its end."""
+    off_share: float = 0.0
+    """Of the tokens, whose stamp is wrong by more than 5 ms."""
 
 
 @dataclass
@@ -88,7 +94,7 @@ def play(d: Draft, seed: int) -> list[Level]:
     levels: list[Level] = []
     begun_s, rate = 0.0, 1 / d.alone_s
     for users in d.levels:
-        level = _level(d, _at(d, plan, begun_s, first=not levels), users, rate, random, begun_s)
+        level = _level(d, _at(d, plan, begun_s, first=not levels), users, rate, random)
         begun_s += (level.run.phases.end_ns - level.run.phases.start_ns) / NS_PER_S
         levels.append(level)
         rates = [one.run.summary.throughput.requests_per_s or rate for one in levels[-2:]]
@@ -107,8 +113,6 @@ def _at(d: Draft, plan: Plan, begun_s: float, *, first: bool) -> Plan:
         changes |= {"cold_requests": 0}
     if faults.leak_per_s:
         changes |= {"leak_per_s": faults.leak_per_s / (1 + faults.leak_per_s * begun_s)}
-    if faults.throttle_after_s < inf:
-        changes |= {"throttle_after_s": faults.throttle_after_s - begun_s}
     slowness = 1 + faults.leak_per_s * begun_s
     if slowness != 1:
         named = faults.replica_slowness or (1.0,) * plan.replicas
@@ -116,14 +120,24 @@ def _at(d: Draft, plan: Plan, begun_s: float, *, first: bool) -> Plan:
     return msgspec.structs.replace(plan, faults=msgspec.structs.replace(faults, **changes)) if changes else plan
 
 
-def _level(d: Draft, plan: Plan, users: int, rate: float, random: Random, begun_s: float) -> Level:
+def _throttled(d: Draft, plan: Plan, users: int, warmup_s: float, seconds: float) -> Plan:
+    """Clocks drop in one of the levels, and stay there."""
+    if d.throttles_at is None:
+        return plan
+    place, share = int(d.throttles_at[0] * len(d.levels)), d.throttles_at[1]
+    at = d.levels.index(users)
+    after_s = inf if at < place else -inf if at > place else warmup_s + share * seconds
+    return msgspec.structs.replace(plan, faults=msgspec.structs.replace(plan.faults, throttle_after_s=after_s))
+
+
+def _level(d: Draft, plan: Plan, users: int, rate: float, random: Random) -> Level:
     """Long enough for its requests; once more and longer where it was not."""
     seed, asked = random.getrandbits(64), max(LEAST, EACH * users)
     if d.requests < 1:
         asked, rate = max(5, d.requests * EACH * users), users / d.alone_s
     seconds = max(asked / rate, d.least_s)
     for _ in range(3):
-        level = _played(d, plan, users, seconds, Random(seed), begun_s)
+        level = _played(d, plan, users, seconds, Random(seed))
         ok = level.run.summary.requests.ok or 0
         if ok >= 0.8 * asked or (level.run.summary.requests.started or 0) >= 5 * asked:
             break
@@ -131,10 +145,11 @@ def _level(d: Draft, plan: Plan, users: int, rate: float, random: Random, begun_
     return level
 
 
-def _played(d: Draft, plan: Plan, users: int, seconds: float, random: Random, begun_s: float) -> Level:
+def _played(d: Draft, plan: Plan, users: int, seconds: float, random: Random) -> Level:
     alone = d.alone_s * (1 + users / 16)
     warmup_s = 0.0 if d.requests < 1 else min(max(2.0, 2 * alone), seconds)
     stop_s = warmup_s + seconds
+    plan = _throttled(d, plan, users, warmup_s, seconds)
     reader = _reader(d, users, stop_s, random)
     machine = Met(plan, Random(random.getrandbits(64)), reader, d.client.path_pool)
     samples: list[Sample] = []
@@ -147,7 +162,11 @@ def _played(d: Draft, plan: Plan, users: int, seconds: float, random: Random, be
         timeout_s=d.client_timeout_s,
     )
     played = simulate(
-        offer, asks(d, random), machine, sample_s=max(SAMPLE_S, stop_s / MOST_PAGES), sample=lambda at_s, m: samples.append((at_s, shown(m)))
+        offer,
+        asks(d, random),
+        machine,
+        sample_s=max(SAMPLE_S, stop_s / MOST_PAGES),
+        sample=lambda at_s, m: samples.append((at_s, shown(m))),
     )
     records = [_named(d, record) for record in read_by(played.records, reader, random, kernel=d.client.kernel)]
     records.sort(key=lambda one: one.end_ns or 0)
@@ -183,7 +202,10 @@ def _played(d: Draft, plan: Plan, users: int, seconds: float, random: Random, be
         group="case",
         level=str(users),
     )
-    return Level(run, records, _truth(plan, users, samples, warmup_s, stop_s, begun_s), by_answers)
+    truth = _truth(plan, users, samples, warmup_s, stop_s)
+    truth.throttled = plan.faults.throttle_after_s < stop_s
+    truth.off_share = _off_share(records, machine) if reader is not None else 0.0
+    return Level(run, records, truth, by_answers)
 
 
 def _reader(d: Draft, users: int, until_s: float, random: Random) -> Reader | None:
@@ -208,7 +230,12 @@ def _spec(d: Draft, users: int, warmup_s: float, seconds: float) -> Spec:
 
 
 def _environment(d: Draft, plan: Plan) -> Environment:
-    engine = EngineFacts(name="vllm", version="0.11", slots=plan.setting.slots if d.tells_slots else None)
+    engine = EngineFacts(
+        name="vllm",
+        version="0.11",
+        slots=plan.setting.slots if d.tells_slots else None,
+        context_tokens=plan.setting.context_tokens,
+    )
     return msgspec.structs.replace(d.environment, engine=engine)
 
 
@@ -259,13 +286,13 @@ def page_of(ledger: Ledger, now: list[Shown], *, whole: bool = True) -> Page:
     for row in ledger.rows(now, histograms=whole):
         names[row.name] = None
         if row.name in FAMILIES:
-            series.setdefault(row.name + row.part, []).append(Series(row.labels, row.value))
+            series.setdefault(row.name + row.part, []).append(Series(row.labels, float(row.value)))
     return Page(series=series, names=list(names))
 
 
-def _truth(plan: Plan, users: int, samples: list[Sample], warmup_s: float, stop_s: float, begun_s: float) -> Truth:
+def _truth(plan: Plan, users: int, samples: list[Sample], warmup_s: float, stop_s: float) -> Truth:
     inside = [now for at_s, now in samples if warmup_s <= at_s < stop_s]
-    truth = Truth(users=users, seconds=stop_s - warmup_s, begun_s=begun_s)
+    truth = Truth(users=users, seconds=stop_s - warmup_s)
     if not inside:
         return truth
     n, setting = len(inside), plan.setting
@@ -281,8 +308,25 @@ def _truth(plan: Plan, users: int, samples: list[Sample], warmup_s: float, stop_
     truth.waiting_share = share(lambda g: g.waiting > 0)
     truth.full_share = share(lambda g: g.waiting > 0 and g.running >= setting.slots)
     truth.blocked_share = share(lambda g: g.waiting > 0 and g.running < setting.slots)
+    truth.adapters_share = sum(any(_wants_adapter(one, setting.adapter_slots) for one in now) for now in inside) / n
     truth.held_share = mean(lambda g: g.tokens_held) / pool / plan.replicas
     truth.preemptions = sum(
         last.gauges.preemptions - first.gauges.preemptions for first, last in zip(inside[0], inside[-1], strict=True)
     )
     return truth
+
+
+def _off_share(records: Records, machine: Met) -> float:
+    came = dict(machine.answers)
+    off, n = 0, 0
+    for record in records:
+        if record.outcome == "ok":
+            stamps = np.frombuffer(record.frames.kernel or record.frames.user, np.int64)
+            true = np.frombuffer(came[record.seq].stamps, np.float64)
+            off += int((np.abs((stamps - ORIGIN_NS) / NS_PER_S - true) > OFF_S).sum())
+            n += len(stamps)
+    return off / max(n, 1)
+
+
+def _wants_adapter(one: Shown, slots: int) -> bool:
+    return len(one.running_adapters) >= slots and not set(one.waiting_adapters) <= set(one.running_adapters)

@@ -36,7 +36,7 @@ def diagnose_by() -> Callable[[GroupEvidence], Any]:
     try:
         from nilometer.diagnose.diagnosis import diagnose
     except ImportError:
-        return lambda evidence: None
+        return lambda _: None
     return diagnose
 
 
@@ -90,7 +90,7 @@ def report(found: list[Answer], view: View) -> Iterator[str]:
     yield ""
     yield from _confusions(graded, view)
     yield ""
-    yield from _severities([one for one in found if one.case.sweep], view)
+    yield from _severities([one for one in found if one.case.sweep])
 
 
 def _wrong(one: Answer, view: View) -> bool:
@@ -118,7 +118,7 @@ def _confusions(graded: list[Answer], view: View) -> Iterator[str]:
         yield f"{label:20}{len(of):4}{alike / len(of):7.0%}{right / len(of):7.0%}{second / len(of):7.0%}  {others}"
 
 
-def _severities(sweep: list[Answer], view: View) -> Iterator[str]:
+def _severities(sweep: list[Answer]) -> Iterator[str]:
     """By kind and severity the share that is found first."""
     rows: dict[str, dict[float, list[bool]]] = defaultdict(lambda: defaultdict(list))
     for one in sweep:

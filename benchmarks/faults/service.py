@@ -115,9 +115,8 @@ class Draft:
     tells_slots: bool = False
     first_level_only: bool = False
     """Of a cold start."""
-    throttles_at: float | None = None
-    """At this share of the first level, counted in its own lengths."""
-    leak_per_level: float = 0.0
+    throttles_at: tuple[float, float] | None = None
+    """In which of the levels, as a share of their number, and at which share of it; the levels after it are slow."""
     also_client: tuple[str, ...] = ()
     """Other answers that are true by what a client sees."""
     also_server: tuple[str, ...] = ()

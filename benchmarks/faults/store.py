@@ -108,7 +108,7 @@ def build(split: Split, jobs: int, chosen: str = "") -> Iterator[tuple[int, int,
     """Makes what is missing; tells how many of how many are there, and what was made or failed last."""
     at = folder(split)
     at.mkdir(parents=True, exist_ok=True)
-    wanted = [label for label in labels(split) if chosen in label.name]
+    wanted = [label for label in labels() if chosen in label.name]
     missing = [label for label in wanted if not (at / f"{label.name}.msgpack").exists()]
     done = len(wanted) - len(missing)
     yield done, len(wanted), ""

@@ -10,6 +10,7 @@ from collections import deque
 from math import inf
 from random import Random
 
+from .adapters import Adapters
 from .event import Answer, Event, Gauges
 from .kv import UNBOUNDED, Pool
 from .pace import Pace
@@ -35,14 +36,14 @@ class Engine:
         self._policy = POLICIES[setting.policy]
         self._speculates = setting.speculation is not None
         self._verified = 1 + (setting.speculation.drafts if setting.speculation else 0)
-        self._adapters: dict[int, None] = {}
+        self._adapters = Adapters(setting.adapter_slots, setting.adapter_swap_s)
         self._swap_s = 0.0
         self._prefilling: list[Running] = []
         self._chunks: list[tuple[Running, int]] = []
         self._ready_s, self._ends_s = 0.0, inf
         self._decodes = False
         self._stuck = False
-        """The pool has no room for the one that is next, and none was given back since."""
+        """Nobody who waits can be admitted, for want of blocks or of a slot for its adapter, until somebody leaves."""
         self._rounds = Rounds(self.pool)
         self._events: list[Event] = []
         self.steps = self.preemptions = self.prefilled = self.written = self.prompts_asked = self.prompts_found = 0
@@ -106,6 +107,8 @@ class Engine:
         if self.next_s == inf:
             self._ready_s = max(self._ready_s, now_s)
         self.waiting.append(Running(ask, now_s))
+        if ask.adapter is not None:
+            self._stuck = False
 
     def cancel(self, key: int) -> bool:
         """Nobody waits for it any more; whether it was there."""
@@ -204,7 +207,8 @@ class Engine:
     @property
     def next_prompt(self) -> int | None:
         """Tokens of the prompt that is next; None where none waits."""
-        return self.waiting[0].prompt if self.waiting else None
+        one = self._next()
+        return None if one is None else one.prompt
 
     def make_room(self) -> bool:
         """The blocks that decoding needs before this round, the oldest first; whether nobody was preempted for them.
@@ -221,15 +225,18 @@ class Engine:
         return self.preemptions == preempted
 
     def admit(self) -> bool:
-        """The one that has waited for longest gets a slot and its blocks; False where it cannot."""
+        """The one that is next gets a slot and its blocks; False where it cannot."""
         if not self.waiting or len(self.running_by_key) >= self.setting.slots:
             return False
-        one = self.waiting[0]
+        one = self._next()
+        if one is None:
+            self._stuck = True
+            return False
         found = self._found(one)
         if not self.pool.take_with(one.ask.hashes[:found], self._reserved(one) - found):
             self._stuck = True
             return False
-        self.waiting.popleft()
+        self.waiting.remove(one)
         one.given = self._reserved(one) - found
         one.hashes = list(one.ask.hashes[:found])
         one.left = one.prompt - found * self.setting.block_tokens
@@ -240,8 +247,12 @@ class Engine:
         self.prompts_found += one.prompt - one.left
         self.running_by_key[one.ask.key] = one
         self._prefilling.append(one)
-        self._load(one.ask.adapter)
+        self._swap_s += self._adapters.enters(one.ask.adapter)
         return True
+
+    def _next(self) -> Running | None:
+        """The one that has waited for longest; those for whose adapter there is no slot are passed over."""
+        return next((one for one in self.waiting if self._adapters.fits(one.ask.adapter)), None)
 
     def prefill_all(self) -> None:
         """Those admitted before get on with their prompts, in order, while the step has room."""
@@ -273,16 +284,6 @@ class Engine:
         if reserve == "max_tokens":
             return self.pool.blocks_of(one.ask.prompt_tokens + one.ask.limit)
         return self.pool.blocks_of(one.prompt + 1)
-
-    def _load(self, adapter: int | None) -> None:
-        if adapter is None:
-            return
-        if adapter not in self._adapters:
-            self._swap_s += self.setting.adapter_swap_s
-            if len(self._adapters) >= self.setting.adapter_slots:
-                del self._adapters[next(iter(self._adapters))]
-        self._adapters.pop(adapter, None)
-        self._adapters[adapter] = None
 
     # What a step does.
 
@@ -337,6 +338,7 @@ class Engine:
     def _leave(self, one: Running) -> None:
         """Gives back its slot and its blocks."""
         del self.running_by_key[one.ask.key]
+        self._adapters.leaves(one.ask.adapter)
         self._stuck = False
         if one.left:
             self._prefilling.remove(one)

@@ -16,6 +16,7 @@ from math import inf
 from typing import Literal, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from .event import Answer, Event, Gauges
 from .machine import Machine, Plan
@@ -65,7 +66,7 @@ class _Tally:
     def __init__(self, bounds: Sequence[float]) -> None:
         self.bounds, self.counts, self.total = np.array(bounds), np.zeros(len(bounds) + 1, np.int64), 0.0
 
-    def add(self, values: Sequence[float]) -> None:
+    def add(self, values: npt.ArrayLike) -> None:
         """A value on a bound is within it."""
         self.counts += np.bincount(np.searchsorted(self.bounds, values), minlength=len(self.counts))
         self.total += float(np.sum(values))

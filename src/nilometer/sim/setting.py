@@ -73,7 +73,8 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
     prefix_cache: bool = False
     speculation: Speculation | None = None
     adapter_slots: int = 1
-    """LoRA adapters that are loaded at once; the one not used for longest goes."""
+    """LoRA adapters that are loaded at once; the one not used for longest goes. While all are in use, requests for
+    others wait and are passed over."""
     adapter_swap_s: float = 0.0
     """What loading another one adds to the step in which its sequence is admitted."""
 

@@ -17,7 +17,7 @@ from nilometer.metrics.summary import summarise
 from nilometer.sim.cost import Linear
 from nilometer.sim.drive import Played
 from nilometer.sim.faults import WHOLE_ANSWER, Faults
-from nilometer.sim.setting import Setting
+from nilometer.sim.setting import Ask, Setting
 
 from .made import closed, machine, mixed, opened, seconds, setting, stamps
 
@@ -309,6 +309,22 @@ def test_adapters_that_take_turns_are_swapped() -> None:
         of = machine(setting(QUICK, adapter_slots=slots, adapter_swap_s=0.5))
         spans[slots] = max(seconds(r.end_ns) for r in closed(of, 1, wanted).records)
     assert spans[1] - spans[2] == pytest.approx(58 * 0.5, rel=1e-6)
+
+
+def test_requests_for_an_adapter_without_a_slot_wait_and_are_passed_over() -> None:
+    of = machine(setting(QUICK, adapter_slots=1))
+    for key, adapter in enumerate((0, 1, 0, 1)):
+        of.submit(Ask(key, 10, 5, adapter=adapter), 0.0)
+    while len(of.gauges) and of.gauges[0].running < 2:
+        of.step(of.next_s + 1e-6)
+        assert of.engines[0].steps < 10
+    engine = of.engines[0]
+    assert list(engine.running_by_key) == [0, 2]
+    assert [one.ask.key for one in engine.waiting] == [1, 3]
+    ends: dict[int, float] = {}
+    while of.next_s < 100:
+        ends |= {event.key: event.at_s for event in of.step(100)}
+    assert max(ends[0], ends[2]) < min(ends[1], ends[3])
 
 
 def test_cached_prefixes_flatter_the_first_token() -> None:

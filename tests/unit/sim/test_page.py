@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from random import Random
+from typing import Any
 
 import pytest
 from tests.unit.sim.made import STEADY, asks, closed, machine, setting
@@ -15,12 +16,12 @@ from nilometer.sim.event import Answer, Event, Gauges
 from nilometer.sim.faults import Faults
 from nilometer.sim.machine import Machine, Plan
 from nilometer.sim.page import Ledger, Shown, kv_usage, shown
-from nilometer.sim.setting import Speculation
+from nilometer.sim.setting import Ask, Speculation
 
 GAUGES = Gauges(2, 3, 8, 0, 10, 1, 300, 50, 320, 20, 0.5, 100)
 
 
-def answer(*stamps_s: float, entered_s: float = 1.0, admitted_s: float = 1.5, **changes: object) -> Answer:
+def answer(*stamps_s: float, entered_s: float = 1.0, admitted_s: float = 1.5, **changes: Any) -> Answer:
     made = Answer(array("d", stamps_s), None, len(stamps_s), 0, entered_s, admitted_s, 0)
     return made._replace(**changes)
 
@@ -125,12 +126,12 @@ def test_drafts_are_counted_by_rounds() -> None:
 
 
 def test_adapters_that_run_and_wait_are_named() -> None:
-    of = machine(setting(STEADY, slots=2, adapter_slots=1))
-    for ask in asks([10] * 4, [5] * 4):
-        of.submit(ask if ask.key else ask, 0.0)
-    text = Ledger(of.plan).text([Shown(GAUGES, (0, 2), (5,))])
-    assert 'running_lora_adapters="adapter-0,adapter-2",waiting_lora_adapters="adapter-5"' in text
-    assert 'max_lora="1"' in text
+    of = machine(setting(STEADY, adapter_slots=1))
+    for key, adapter in enumerate((0, 1, 0, 2)):
+        of.submit(Ask(key, 10, 5, adapter=adapter), 0.0)
+    of.step(0.001)
+    text = Ledger(of.plan).text(shown(of))
+    assert 'max_lora="1",running_lora_adapters="adapter-0",waiting_lora_adapters="adapter-1,adapter-2"' in text
 
 
 def test_the_page_of_a_load_counts_what_the_records_do() -> None:
@@ -148,7 +149,7 @@ def test_the_page_of_a_load_counts_what_the_records_do() -> None:
         ledger.take(events)
         return events
 
-    of.submit, of.step = submit, stepped  # type: ignore[method-assign,assignment]
+    of.submit, of.step = submit, stepped  # type: ignore[method-assign]
     played = closed(of, 3, asks([40] * 30, [10] * 30), requests=30)
     seen = figures(read(ledger.text(shown(of)), FAMILIES))
     ttft = [((one.first_token_ns or 0) - (one.sent_ns or 0)) / 1e9 for one in played.records]
