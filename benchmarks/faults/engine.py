@@ -1,6 +1,6 @@
 """Faults made on the real engine, each measured as a ladder of loads and kept, to be diagnosed again and again.
 
-`python -m benchmarks.faults.engine measure [KIND...]` fills benchmarks/out/faults-engine.sqlite (about half an hour on a
+`python -m benchmarks.faults.engine measure [KIND...]` fills benchmarks/out/faults-engine.sqlite (half an hour on a
 quiet machine with two processors; needs nginx for its three kinds), `... score` diagnoses what is there, with the
 server's own figures and without. Each case is a group whose `spec` labels it; what was measured before stays.
 """
@@ -226,7 +226,10 @@ CASES: tuple[Case, ...] = (
         )
         for t, output in ((1, 48), (1, 96), (2, 64))
     ),
-    *(Case("kv_reserved", f"c{c}-np{n}", f"-c {c} -np {n}", levels=(1, 4, 12)) for c, n in ((16384, 2), (16384, 1), (32768, 3))),
+    *(
+        Case("kv_reserved", f"c{c}-np{n}", f"-c {c} -np {n}", levels=(1, 4, 12))
+        for c, n in ((16384, 2), (16384, 1), (32768, 3))
+    ),
     *(
         Case(
             "prefix_flattered",
@@ -239,7 +242,13 @@ CASES: tuple[Case, ...] = (
         for prefix in (128, 256, 512)
     ),
     *(
-        Case("noisy_neighbour", f"{on}of{period}", "-t 2", partial(neighbour, n=n, on_s=on, period_s=period), duration_s=14.0)
+        Case(
+            "noisy_neighbour",
+            f"{on}of{period}",
+            "-t 2",
+            partial(neighbour, n=n, on_s=on, period_s=period),
+            duration_s=14.0,
+        )
         for n, on, period in ((4, 1.0, 3.0), (6, 1.0, 4.0), (4, 2.0, 5.0))
     ),
     *(
@@ -251,7 +260,12 @@ CASES: tuple[Case, ...] = (
         for n in (3, 5, 8)
     ),
     Case("buffered_stream", "default", "", partial(nginx)),
-    Case("buffered_stream", "http11", "", partial(nginx, location="proxy_http_version 1.1; proxy_buffers 8 64k; proxy_buffer_size 64k;")),
+    Case(
+        "buffered_stream",
+        "http11",
+        "",
+        partial(nginx, location="proxy_http_version 1.1; proxy_buffers 8 64k; proxy_buffer_size 64k;"),
+    ),
     Case("buffered_stream", "long", "-c 8192", partial(nginx), output_tokens="uniform:48,96", duration_s=14.0),
     Case("rate_limit", "2-429", "", _limited("2r/s", 429)),
     Case("rate_limit", "4-429-burst", "", _limited("4r/s", 429, " burst=2 nodelay")),
@@ -293,7 +307,9 @@ def measure(case: Case, archive: Archive) -> str:
             target=url,
             load=Load(concurrency=1, warmup_s=2.0, duration_s=case.duration_s, drain_s=20.0),
             prompts=Prompts(
-                input_tokens=case.input_tokens, output_tokens=case.output_tokens, shared_prefix_tokens=case.shared_prefix
+                input_tokens=case.input_tokens,
+                output_tokens=case.output_tokens,
+                shared_prefix_tokens=case.shared_prefix,
             ),
             labels=Labels(service=case.name),
         )

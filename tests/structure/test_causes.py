@@ -40,6 +40,6 @@ def test_every_figure_of_a_diagnosis_has_its_words(lang: str) -> None:
     words = Catalogue(lang)
     made = _made()
     assert {"lost_share", "queue_over_wait"} <= made
-    names = {feature.name for feature in FEATURES} | set(FIGURES) | {"line_slope", "line_r", "link_share"} | made
+    names = {feature.name for feature in FEATURES} | set(FIGURES) | {"line_slope", "line_r"} | made
     assert sorted(name for name in names if f"evidence.{name}" not in words) == []
     assert [name for name in names if len(words.say(f"evidence.{name}")) > MOST[lang]] == []

@@ -36,6 +36,8 @@ KINDS = {
     "step",
     "cause",
     "remedy",
+    "trial",
+    "outcome",
 }
 ERRORS = {"NiloError", "SpecError", "DataError", "TargetError", "EngineError", "ArchiveError", "ConditionError"}
 
@@ -231,7 +233,8 @@ def _texts() -> tuple[set[str], list[re.Pattern[str]]]:
                     for part in node.values
                 ]
                 if re.match(
-                    r"(screen\\\.\w{3,}|(short|evidence|metric|meaning|key|doc|step|cause|remedy)\\\.)", parts[0]
+                    r"(screen\\\.\w{3,}|(short|evidence|metric|meaning|key|doc|step|cause|remedy|trial|outcome)\\\.)",
+                    parts[0],
                 ):
                     patterns.append(re.compile("".join(parts)))
     return texts, patterns

@@ -57,12 +57,12 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def ttft_budget(streams: Streams, base: Base | None) -> Budget | None:
-    """TTFT p95 = client + connect + front end + queue + prefill + unexplained; None where no TTFT was measured.
+    """TTFT p95 = client + connect + front end + queue (or waiting) + prefill + unexplained; None without any TTFT.
 
     client: `sent` after `due`, connecting left out. prefill: W0(P) of the lowest level, at most what TTFT there was.
     queue, front end: the server's word on their means (see `both_sides`), as a share of what the client saw beyond
-    prefill, and that share is taken at the percentile too. Without the server's word both are in the unexplained rest,
-    which is then all the waiting there was.
+    prefill, and that share is taken at the percentile too. Without the server's word nobody can part them: then
+    `waiting` is all that there was beyond prefill.
     """
     table = streams.table
     total, own = table.latency("ttft"), table.latency("ttft_from_sent") / NS_PER_MS
@@ -74,12 +74,14 @@ def ttft_budget(streams: Streams, base: Base | None) -> Budget | None:
     rest = own if prefill is None else own - prefill
     band = _band(total, rows, TTFT_PERCENT)
     queue, front_end = (_told(share, rest[rows], rest[band]) for share in (_queue(streams), _front_end(streams)))
+    told = queue is not None or front_end is not None
     connect, client = _before_sent(streams, band)
     parts = {
         "client": client,
         "connect": connect,
         "front_end": front_end,
         "queue": queue,
+        **({} if told or prefill is None else {"waiting": max(float(rest[band].mean()), 0.0)}),
         "prefill": _prefill(streams, prefill, own[rows], band),
     }
     return _budget("ttft", TTFT_PERCENT, total[rows] / NS_PER_MS, total[band] / NS_PER_MS, parts)

@@ -83,6 +83,12 @@ def _cached(case: Case) -> Param:
     return greatest(case.highest.value("prefix_hit_ratio"), case.highest.value("unprocessed_prompt_share"))
 
 
+def _linked(case: Case) -> Param:
+    """What reading the weights leaves of a token's gap."""
+    used = bandwidth_use(case).value
+    return None if used is None else 1 - used
+
+
 PARAMS: Mapping[str, Mapping[str, Value]] = {
     "too_short": {"answers": lambda case: case.facts.ok},
     "rate_limit": {"refused": _most("refused_share", "unavailable_share")},
@@ -97,7 +103,7 @@ PARAMS: Mapping[str, Mapping[str, Value]] = {
     "prefill": {"prefill": _time_load},
     "queue": {"concurrency": lambda case: load_of(case.highest), "slots": _slots, "wait": _step("wait_share")},
     "poor_drafts": {"accepted": _high("acceptance_ratio")},
-    "interconnect": {"link": lambda case: case.low("link_share").value},
+    "interconnect": {"link": _linked},
     "decode_compute": {"gain": _step("throughput_gain_last")},
     "decode_bandwidth": {"used": lambda case: bandwidth_use(case).value},
     "cold_start": {"ratio": _cold},

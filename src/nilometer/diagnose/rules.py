@@ -82,7 +82,7 @@ _KINDS: dict[str, Missing] = {
         for feature in FEATURES
         if feature.source != "client"
     },
-    **dict.fromkeys(("bandwidth_use", "link_share"), "weights"),
+    **dict.fromkeys(("bandwidth_use", "devices"), "weights"),
     **dict.fromkeys(GROUP_FIGURES, "levels"),
     **dict.fromkeys(("queue_over_wait", "context_use"), "server_metrics"),
 }

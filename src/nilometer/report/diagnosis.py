@@ -16,6 +16,7 @@ from nilometer.text.i18n import Catalogue
 
 from .document import Bar, Bars, Block, Document, Fact, Facts, Foot, Lead, Note, Notes, Text
 from .findings import cause, figure
+from .lead import sentence as capital
 
 MOST_FOR, MOST_AGAINST, MOST_REMEDIES, MOST_OTHERS = 4, 3, 3, 3
 
@@ -57,7 +58,7 @@ def _sure(finding: Finding, words: Catalogue) -> str:
 
 
 def _blocks(found: Diagnosis, words: Catalogue, subject: str, ref: str | None) -> Iterator[Block]:
-    yield Lead(text=sentence(found, words), tone="plain" if found.state in ("healthy", "found") else "trouble")
+    yield Lead(text=capital(sentence(found, words)), tone="plain" if found.state in ("healthy", "found") else "trouble")
     if found.ttft is not None and found.state != "vetoed":
         yield _bars(found.ttft, words)
     if found.e2e is not None and found.state != "vetoed":

@@ -31,7 +31,7 @@ def case_of_machine(
 ) -> Case:
     """Closed loops of these loads, each on a fresh machine."""
     runs = (
-        (_run(number, played), played.records)
+        (run_of_play(number, played), played.records)
         for number in levels
         for played in [play(setting, faults, number, replicas, **load)]
     )
@@ -46,7 +46,7 @@ def play(
     return simulate(offer, mixed(20_000, prompt, output, cv=0.5, seed=users), Machine(plan, Random(users)))
 
 
-def _run(users: int, played: Played) -> Run:
+def run_of_play(users: int, played: Played) -> Run:
     asked = spec(concurrency=users, window=f"0..{STOP_S - WARMUP_S}")
     return Run(
         id="run",

@@ -29,14 +29,16 @@ def queued(**changes: Any) -> list[Record]:
     return [even(i / 10, i / 10 + 1, 5, 0.01, **({"stamp_source": "kernel"} | changes)) for i in range(40)]
 
 
-def test_without_the_servers_word_all_waiting_is_unexplained() -> None:
+def test_without_the_servers_word_nobody_parts_the_waiting() -> None:
     budget = ttft_budget(streams(queued()), BASE)
     assert budget is not None
     assert (budget.metric, budget.stat, budget.n) == ("ttft", "p95", 4)
     assert budget.total_ms == pytest.approx(1000)
     parts = ms(budget)
     assert (parts["queue"], parts["front_end"]) == (None, None)
-    assert near(0, 0, 100, 900) == tuple(parts[name] for name in ("client", "connect", "prefill", "unexplained"))
+    assert near(0, 0, 100, 900, 0) == tuple(
+        parts[name] for name in ("client", "connect", "prefill", "waiting", "unexplained")
+    )
 
 
 def test_the_server_tells_queue_from_front_end() -> None:
@@ -71,7 +73,9 @@ def test_an_open_loop_has_its_lag_and_its_connecting() -> None:
     assert budget is not None
     assert budget.total_ms == pytest.approx(1200)
     parts = ms(budget)
-    assert near(50, 150, 100, 900) == tuple(parts[name] for name in ("client", "connect", "prefill", "unexplained"))
+    assert near(50, 150, 100, 900, 0) == tuple(
+        parts[name] for name in ("client", "connect", "prefill", "waiting", "unexplained")
+    )
 
 
 def test_the_percentile_is_that_of_the_figures() -> None:

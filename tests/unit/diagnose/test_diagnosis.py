@@ -39,8 +39,8 @@ FIT = Shown(
 
 def over(shown: Shown, **changes: Mapping[str, Any]) -> Shown:
     """The same with other figures."""
-    told = shown._asdict()
-    return Shown(**{name: {**value, **changes[name]} if name in changes else value for name, value in told.items()})
+    told: dict[str, Any] = {name: {**getattr(shown, name), **more} for name, more in changes.items()}
+    return shown._replace(**told)
 
 
 def group(shown: Shown) -> GroupEvidence:

@@ -68,7 +68,7 @@ def test_the_budgets_of_all_levels_stand_on_the_lowest() -> None:
     high = found.levels[-1].ttft
     assert high is not None
     assert high.part("prefill").ms == pytest.approx(120, rel=0.05)
-    assert high.part("unexplained").ms == pytest.approx(1800, rel=0.02)
+    assert high.part("waiting").ms == pytest.approx(1800, rel=0.02)
     e2e = found.levels[-1].e2e
     assert e2e is not None
     assert e2e.part("base_gaps").ms == pytest.approx(800, rel=0.01)

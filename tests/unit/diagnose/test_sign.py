@@ -29,9 +29,13 @@ def test_what_is_not_measured_has_no_degree() -> None:
     assert look(None).within(0, 1, 0.1).degree is None
 
 
-@pytest.mark.parametrize(("value", "degree"), [(0.5, 0.0), (0.75, 0.5), (1.0, 1.0), (1.5, 1.0), (2.25, 0.5), (3.0, 0.0)])
+@pytest.mark.parametrize(
+    ("value", "degree"), [(0.5, 0.0), (0.75, 0.5), (1.0, 1.0), (1.5, 1.0), (2.25, 0.5), (3.0, 0.0)]
+)
 def test_within_falls_off_on_both_sides(value: float, degree: float) -> None:
-    assert look(value).within(1.0, 1.5, 0.5).degree == pytest.approx(degree if value < 2 else max(0.0, (2.25 - value) / 0.75))
+    assert look(value).within(1.0, 1.5, 0.5).degree == pytest.approx(
+        degree if value < 2 else max(0.0, (2.25 - value) / 0.75)
+    )
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=5), st.lists(st.floats(0, 1), max_size=4))

@@ -59,7 +59,9 @@ def test_a_finding_carries_its_trial_with_what_each_rival_foretells() -> None:
     assert with_experiment([confirmed], SPEC, "x")[0].experiment is None
 
 
-@pytest.mark.parametrize(("plateau", "held", "refuted"), [(8.0, "queue", "kv_capacity"), (15.5, "kv_capacity", "queue")])
+@pytest.mark.parametrize(
+    ("plateau", "held", "refuted"), [(8.0, "queue", "kv_capacity"), (15.5, "kv_capacity", "queue")]
+)
 def test_who_foretold_what_came_about_is_confirmed(plateau: float, held: str, refuted: str) -> None:
     before, after = level_of(16, {"full_decoding": 8.0}), level_of(16, {"full_decoding": plateau})
     outcome = outcome_of(TRIALS[0], ("queue", "kv_capacity"), before, after)

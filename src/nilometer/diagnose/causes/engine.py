@@ -103,7 +103,13 @@ def _time_load(case: Case) -> float | None:
 
 def prefill_stalls(case: Case) -> Opinion:
     """A prompt that is worked on stops all streams at once, for a good part of their time."""
-    return weigh([_stalls(case), stalled(case).above(0.02, 0.05), case.high("gap_first_token_share").above(0.4, 0.65)])
+    return weigh(
+        [_stalls(case), stalled(case).above(0.02, 0.05), case.high("gap_first_token_share").above(0.4, 0.65)],
+        against=[
+            case.low("pause_time_share").above(0.04, 0.1),
+            both(case.low("slow_ratio").above(1.25, 1.5), case.low("slow_separation").above(0.8, 0.88)),
+        ],
+    )
 
 
 def stalled(case: Case) -> Look:
@@ -162,6 +168,8 @@ def kv_reserved(case: Case) -> Opinion:
     idle = weigh(
         [
             slots_full(case).below(0.8, 0.55),
+            part_decodes(case),
+            case.high("full_decoding_cv").below(0.4, 0.25),
             case.high("kv_usage_max").below(0.7, 0.5),
             case.high("waiting_above_zero").above(0.2, 0.5),
             waits(case),

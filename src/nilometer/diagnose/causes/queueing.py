@@ -101,7 +101,7 @@ def front_end(case: Case) -> Opinion:
         [
             one_at_a_time(case),
             waits(case),
-            case.high("decoding_share").below(0.98, 0.92),
+            case.high("decoding_share").below(0.96, 0.88),
             case.step("gap_ratio").below(2.2, 1.6),
         ],
         supports=[queue_over_wait(case).below(0.6, 0.3), case.high("waiting_above_zero").below(0.6, 0.3)],

@@ -97,7 +97,7 @@ def pause_period_s(streams: Streams) -> Figure | None:
 
 
 def pause_length_s(streams: Streams) -> Figure | None:
-    """Median length of a pause, s; n gaps. As long as the time between two of them where all gaps of a spell are long."""
+    """Median length of a pause, s; n gaps. As long as the time between two where all gaps of a spell are long."""
     gaps, usual = streams.gaps, streams.gap_p50_p99_ns
     if usual is None or usual[0] <= 0:
         return None
