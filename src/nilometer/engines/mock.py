@@ -170,7 +170,7 @@ def launched(script: Script, hosting: Hosting | None = None, service: Service | 
     `mock_failed`.
     """
     placed = msgspec.structs.replace(hosting or Hosting(truth=IN_MEMORY), watch_stdin=True)
-    orders = msgspec.json.encode([script, placed, service]).decode()
+    orders = msgspec.msgpack.encode([script, placed, service]).hex()  # JSON has no infinite times
     command = [sys.executable, "-m", "nilometer.engines.mock", orders]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
         try:
@@ -195,7 +195,9 @@ def _stop(child: subprocess.Popen[bytes]) -> None:
 
 
 def _child(orders: str) -> None:
-    script, hosting, service = msgspec.json.decode(orders, type=tuple[Script, Hosting, Service | None])
+    script, hosting, service = msgspec.msgpack.decode(
+        bytes.fromhex(orders), type=tuple[Script, Hosting, Service | None]
+    )
     try:
         serve(script, hosting, lambda url: print(url, flush=True), service)  # noqa: T201 - the parent waits for it
     except NiloError as fault:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 from msgspec import structs
@@ -94,27 +94,36 @@ class Service(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         )
 
 
-_NUMBER = Literal["share", "share_not_0", "count", "not_0", "any"]
-_FAULTS: dict[str, _NUMBER] = {
-    "rate_per_s": "not_0",
-    "rate_burst": "count",
-    "refuse_s": "not_0",
-    "drop_share": "share",
-    "early_eos_share": "share",
-    "early_eos_at": "share_not_0",
-    "frame_tokens": "count",
-    "spell_slowness": "not_0",
-    "throttle_slowness": "not_0",
-    "duty_share": "share_not_0",
+class _Number(NamedTuple):
+    """Its bounds, both within."""
+
+    low: float
+    high: float
+    expected: str
+
+
+_SHARE = _Number(0, 1, "Expected a share from 0 to 1")
+_SHARE_NOT_0 = _Number(1e-9, 1, "Expected a share above 0, at most 1")
+_COUNT = _Number(1, 2e9, "Expected a count from 1 to 2e9")
+_NOT_0 = _Number(1e-9, 2e9, "Expected a number above 0, at most 2e9")
+_MOMENT = _Number(0, float("inf"), "Expected seconds of at least 0, or inf")
+_ANY = _Number(0, 2e9, "Expected a number from 0 to 2e9")
+_FAULTS = {
+    "rate_per_s": _NOT_0,
+    "rate_burst": _COUNT,
+    "refuse_s": _NOT_0,
+    "drop_share": _SHARE,
+    "early_eos_share": _SHARE,
+    "early_eos_at": _SHARE_NOT_0,
+    "frame_tokens": _COUNT,
+    "replica_slowness": _NOT_0,
+    "spell_slowness": _NOT_0,
+    "throttle_slowness": _NOT_0,
+    "duty_share": _SHARE_NOT_0,
+    "cold_again_s": _MOMENT,
+    "throttle_after_s": _MOMENT,
 }
-"""What a number must be; at least 0 where it stands not here."""
-_EXPECTED: dict[_NUMBER, str] = {
-    "share": "Expected a share from 0 to 1",
-    "share_not_0": "Expected a share above 0, at most 1",
-    "count": "Expected a count of at least 1",
-    "not_0": "Expected a number above 0",
-    "any": "Expected a number of at least 0",
-}
+"""What a number must be; `_ANY` where it stands not here."""
 
 
 def service(name_or_file: str) -> Service:
@@ -161,22 +170,9 @@ def from_tree(tree: dict[str, Any], source: str) -> Service:
     return made
 
 
-def _check_fault(name: str, value: Any, source: str) -> None:
-    if value is None:
-        return
-    if name == "replica_slowness":
-        if not all(0 < factor < float("inf") for factor in value):
-            raise refusal(source, "Expected factors above 0", f"faults.{name}")
-        return
-    kind = _FAULTS.get(name, "any")
-    if not _fits(kind, value):
-        raise refusal(source, _EXPECTED[kind], f"faults.{name}")
-
-
-def _fits(kind: _NUMBER, value: float) -> bool:
-    """NaN fits nowhere; infinite is a time at which nothing comes."""
-    if kind == "share":
-        return 0 <= value <= 1
-    if kind == "share_not_0":
-        return 0 < value <= 1
-    return value >= 1 if kind == "count" else value > 0 if kind == "not_0" else value >= 0
+def _check_fault(name: str, value: float | tuple[float, ...] | None, source: str) -> None:
+    """NaN fits nowhere."""
+    kind = _FAULTS.get(name, _ANY)
+    numbers = value if isinstance(value, tuple) else () if value is None else (value,)
+    if not all(kind.low <= number <= kind.high for number in numbers):
+        raise refusal(source, kind.expected, f"faults.{name}")
