@@ -93,8 +93,9 @@ def test_a_full_bucket_lets_its_burst_in_and_refuses_the_rest() -> None:
     with playing(faults={"rate_per_s": 0.4, "rate_burst": 3, "refuse_s": 0.01}) as mock:
         answers = at_once(mock, *[asked()] * 8)
         lines = truth(mock, 8)
-    assert [answer.status for answer in answers] == [200] * 3 + [429] * 5
-    assert answers[-1].headers["retry-after"] == "3"  # a token of the bucket takes 2.5 s
+    assert sorted(answer.status for answer in answers) == [200] * 3 + [429] * 5
+    refusals = [answer for answer in answers if answer.status == 429]
+    assert {answer.headers["retry-after"] for answer in refusals} == {"3"}  # a token of the bucket takes 2.5 s
     refused = [line for line in lines if line.meant == "rate_limit"]
     assert {(line.outcome, line.error, line.status) for line in refused} == {("error", "http_429", 429)}
     assert all(((line.end_ns or 0) - line.read_ns) / MS >= 10 for line in refused)
@@ -134,14 +135,17 @@ def test_a_lost_request_is_never_answered_and_with_a_gateway_ends_in_504() -> No
 
 def test_who_leaves_frees_its_slot() -> None:
     with playing(setting={"slots": 1}) as mock:
-        leaving, waiting, next_one = sent(mock, asked(2000)), sent(mock, asked(2000)), sent(mock, asked(3))
-        time.sleep(0.03)
+        clients = []
+        for tokens in (2000, 2000, 3):
+            clients.append(sent(mock, asked(tokens)))
+            time.sleep(0.02)
+        leaving, waiting, next_one = clients
         waiting.close()
         leaving.close()
         assert got(next_one).status == 200
         lines = truth(mock, 3)
     assert [line.left_ns is not None for line in lines] == [True, True, False]
-    assert 0 < lines[0].output_tokens < 100
+    assert 0 < lines[0].output_tokens < 500
     assert (lines[2].start_ns or 0) >= (lines[0].left_ns or 0)
 
 
