@@ -51,9 +51,14 @@ _REASONS |= {500: "Internal Server Error", 503: "Service Unavailable", 504: "Gat
 
 
 def head(
-    status: int, content_type: str, request_id: str | None = None, length: int | None = None, more: Sequence[str] = ()
+    status: int,
+    content_type: str,
+    request_id: str | None = None,
+    length: int | None = None,
+    more: Sequence[str] = (),
+    chunked: bool = True,
 ) -> bytes:
-    """Response headers; chunked where no `length` is given."""
+    """Response headers; where no `length` is given the body comes in chunks, or up to the end of the connection."""
     lines = [
         f"HTTP/1.1 {status} {_REASONS.get(status, 'Unknown')}",
         "server: nilo-mock",
@@ -62,7 +67,10 @@ def head(
     if request_id:
         lines.append(f"x-request-id: {request_id}")
     lines.extend(more)
-    lines.append("transfer-encoding: chunked" if length is None else f"content-length: {length}")
+    if length is not None:
+        lines.append(f"content-length: {length}")
+    elif chunked:
+        lines.append("transfer-encoding: chunked")
     return ("\r\n".join(lines) + "\r\n\r\n").encode()
 
 
@@ -166,16 +174,20 @@ class Writer:
 
     def head(self, more: Sequence[str] = ()) -> bytes:
         """The response headers of a stream."""
-        told = ["cache-control: no-cache", *more]
-        return head(200, "text/event-stream; charset=utf-8", self.request_id, more=told)
+        told = ["cache-control: no-cache", *more, *([] if self.ask.chunked else ["connection: close"])]
+        return head(200, "text/event-stream; charset=utf-8", self.request_id, more=told, chunked=self.ask.chunked)
+
+    def piece(self, data: bytes) -> bytes:
+        """Of the body, as the client can read it."""
+        return chunk(data) if self.ask.chunked else data
 
     def event(self, data: str) -> bytes:
-        """One event, as a piece of the chunked body."""
-        return chunk(f"data: {data}{self._newline}{self._newline}".encode())
+        """One event, as a piece of the body."""
+        return self.piece(f"data: {data}{self._newline}{self._newline}".encode())
 
     def comment(self) -> bytes:
         """A line that says nothing."""
-        return chunk(f": keep-alive{self._newline}{self._newline}".encode())
+        return self.piece(f": keep-alive{self._newline}{self._newline}".encode())
 
     def role(self) -> bytes:
         """The empty frame in front of the first token of a chat."""
@@ -214,7 +226,7 @@ class Writer:
         parts = [self.event(finish)]
         if self.script.usage == "own" and self.ask.include_usage:
             parts.append(self.event(f'{self._opening}],"usage":{self.usage(self.length.tokens)}}}'))
-        return b"".join([*parts, self.event("[DONE]"), END])
+        return b"".join([*parts, self.event("[DONE]"), END if self.ask.chunked else b""])
 
     def whole(self) -> bytes:
         """The body of a whole answer."""

@@ -54,6 +54,8 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     limit: int | None
     ignore_eos: bool
     min_tokens: int
+    chunked: bool = True
+    """Whether the client can read a body in chunks."""
 
 
 _decode = msgspec.json.Decoder(_Body).decode

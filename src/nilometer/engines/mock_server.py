@@ -208,7 +208,7 @@ class MockServer:
             raise Refusal(404, f"The model `{ask.model}` does not exist. Models served: {served}", "NotFoundError")
         if ask.has_stream_options and self.script.refuse_stream_options:
             raise Refusal(400, "Unrecognized request argument supplied: stream_options")
-        return ask
+        return ask if request.chunked else msgspec.structs.replace(ask, chunked=False)
 
     def _refuse(self, connection: Connection, entry: Entry, refused: Refusal) -> None:
         entry.meant, entry.status = "refused", refused.status
