@@ -84,6 +84,7 @@ class Engine:
             self.prompts_asked,
             self.prompts_found,
             self.busy_s,
+            self._rounds.context + sum(one.prompt - one.left for one in self._prefilling),
         )
 
     def fits(self, ask: Ask) -> bool:

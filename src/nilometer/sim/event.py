@@ -26,6 +26,13 @@ class Answer(NamedTuple):
     replica: int = 0
     at_limit: bool = True
     """Whether the limit of tokens ended it, and not the model."""
+    written: array[float] | None = None
+    """When the engine wrote its tokens, where a proxy passed them on at other moments; `counts` are not of these."""
+
+    @property
+    def engine_stamps(self) -> array[float]:
+        """When the engine wrote."""
+        return self.stamps if self.written is None else self.written
 
 
 class Event(NamedTuple):
@@ -60,3 +67,5 @@ class Gauges(NamedTuple):
     prompts_found: int
     """Those that were taken from the prefix cache."""
     busy_s: float
+    tokens_held: int = 0
+    """Prompt and written tokens of the running, whatever was set aside for them."""

@@ -59,4 +59,4 @@ def passed_on(answer: Answer, faults: Faults) -> Answer:
             frames += outlet.close()
         stamps.extend([at_s] * len(frames))
         counts.extend(frames)
-    return answer._replace(stamps=stamps, counts=counts)
+    return answer._replace(stamps=stamps, counts=counts, written=answer.engine_stamps)
