@@ -6,18 +6,23 @@ import asyncio
 import itertools
 import json
 import math
+import subprocess
+import sys
 import time
 from random import Random
 from typing import Any
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 from tests.loopback.playing import FAST, asked, at_once, got, in_turn, playing, sent, truth
 
+from nilometer.engines.mock import Mock, launched
 from nilometer.engines.mock_machine import Played
 from nilometer.engines.mock_script import Script
 from nilometer.engines.mock_server import MockServer
 from nilometer.engines.mock_service import from_tree
 from nilometer.engines.mock_truth import TruthLine
+from nilometer.net.fetch import fetch
 from nilometer.sim.event import Event
 from nilometer.sim.machine import Machine
 from nilometer.sim.setting import Ask
@@ -84,9 +89,14 @@ def test_a_full_cache_preempts_and_every_answer_still_comes_whole() -> None:
     with playing(setting={"kv_blocks": 4}) as mock:
         answers = at_once(mock, *[asked(30)] * 3)
         lines = truth(mock, 3)
+        counted = page_of(mock)
     assert [answer.status for answer in answers] == [200] * 3
     assert [line.output_tokens for line in lines] == [30] * 3
-    assert sum(line.preemptions or 0 for line in lines) > 0
+    preempted = sum(line.preemptions or 0 for line in lines)
+    assert counted["vllm:num_preemptions_total{0}"] == preempted > 0
+    assert counted["vllm:generation_tokens_total{0}"] == 90
+    assert counted["vllm:e2e_request_latency_seconds_count{0}"] == 3
+    assert counted["vllm:num_requests_running{0}"] == 0
 
 
 def test_a_full_bucket_lets_its_burst_in_and_refuses_the_rest() -> None:
@@ -203,6 +213,37 @@ def test_what_ends_early_ends_by_itself() -> None:
         (answer,) = in_turn(mock, asked(20))
     assert b'"finish_reason":"stop"' in answer.body
     assert b'"completion_tokens":6' in answer.body
+
+
+def page_of(mock: Mock) -> dict[str, float]:
+    """Series with the engine's label -> value, read by the library of Prometheus."""
+    text = fetch(f"{mock.url}/metrics", timeout_s=5).body.decode()
+    samples = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
+    return {f"{one.name}{{{one.labels['engine']}}}": one.value for one in samples if "le" not in one.labels}
+
+
+def test_the_page_tells_of_each_replica_what_is_there_now() -> None:
+    with playing(replicas=2, router="turns", setting={"slots": 1}) as mock:
+        clients = [sent(mock, asked(200)) for _ in range(4)]
+        time.sleep(0.05)
+        now = page_of(mock)
+        for client in clients:
+            client.close()
+        truth(mock, 4)
+        later = page_of(mock)
+    for name, wanted in (("vllm:num_requests_running", 1), ("vllm:num_requests_waiting", 1)):
+        assert [now[f"{name}{{{i}}}"] for i in range(2)] == [wanted, wanted]
+        assert [later[f"{name}{{{i}}}"] for i in range(2)] == [0, 0]
+    with launched(Script()) as scripted:
+        assert fetch(f"{scripted.url}/metrics", timeout_s=5).status == 404
+
+
+def test_nilo_scrape_reads_the_page() -> None:
+    with playing() as mock:
+        in_turn(mock, asked(5), asked(7))
+        command = [sys.executable, "-m", "nilometer", "scrape", mock.url, "--json"]
+        told = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True, timeout=20).stdout)
+    assert (told["engine"], told["generation_tokens"], told["ttft"]["count"]) == ("vllm", 12, 2)
 
 
 class Recorded(Machine):

@@ -19,6 +19,7 @@ from nilometer.core.record import ErrorKind
 from nilometer.sim import setting
 from nilometer.sim.event import Answer, Event, Why
 from nilometer.sim.machine import Machine
+from nilometer.sim.page import Ledger, shown
 
 from . import mock_answer
 from .mock_alarm import Alarm
@@ -71,6 +72,7 @@ class Played:
     ) -> None:
         self.machine = Machine(service.plan(), Random(script.seed), tokens=True)  # noqa: S311 - times, no secrets
         self._service, self._script, self._on_end = service, script, on_end
+        self._ledger = Ledger(self.machine.plan, script.models[0])
         self._zero_ns = time.monotonic_ns()
         self._played_s = 0.0
         self._outs: dict[int, _Out] = {}
@@ -103,13 +105,16 @@ class Played:
             self._asked.remove(out)
         else:
             self.machine.cancel(key)
+            self._ledger.take([Event(self._played_s, "rejected", key)])
         self._on_end()
         if not self._ringing:
             self._ring()
 
-    def page(self) -> bytes | None:
-        """The service's page of metrics."""
-        return None
+    def page(self) -> bytes:
+        """The service's page of metrics, in the names of vLLM, as of now."""
+        if not self._ringing:
+            self._ring()
+        return self._ledger.text(shown(self.machine)).encode()
 
     def close(self) -> None:
         """Write nothing more."""
@@ -138,10 +143,12 @@ class Played:
         """What the machine did up to a moment is done: a request that was read a little earlier comes then."""
         at_s = max(self._seconds(out.entry.read_ns), self._played_s)
         self._play(at_s)
+        self._ledger.arrived(out.entry.n, at_s)
         self.machine.submit(self._wanted(out), at_s)
 
     def _play(self, until_s: float) -> None:
         while events := self.machine.step(until_s):
+            self._ledger.take(events)
             for event in events:
                 out = self._outs.get(event.key)
                 if out is not None:
