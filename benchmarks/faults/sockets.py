@@ -60,7 +60,7 @@ LONG_PREFIX = MIXED | {"shared_prefix_tokens": 160, "input_tokens": "uniform:176
 KINDS: tuple[Kind, ...] = (
     Kind("healthy", ()),
     Kind("healthy_replicas", (), {"replicas": 2}),
-    _kind("generator_limited", "healthy", way=beside_burners(6)),
+    _kind("generator_limited", "healthy", way=beside_burners(3)),
     _kind("client_pool", "healthy", way=pool(3), spec={"timeouts": Timeouts(connect_s=60.0)}),
     _kind("buffered_stream", "healthy" if has_nginx() else None, way=nginx if has_nginx() else nothing),
     _kind("buffered_stream", name="buffered_in_the_service"),
@@ -120,6 +120,8 @@ class Said:
     state: str
     findings: list[tuple[str, str | None]]
     """Slug and confidence, the answer first."""
+    scores: dict[str, float]
+    """How far each cause held."""
     seconds: float
     seen: dict[str, Any]
 
@@ -140,7 +142,7 @@ class Said:
 
 def run(kind: Kind) -> Said:
     """Measure the ladder of a kind and ask the diagnosis."""
-    from nilometer.diagnose.diagnosis import diagnose
+    from nilometer.diagnose.diagnosis import diagnose, scores
 
     from nilometer.diagnose.group import evidence_of_runs
 
@@ -149,15 +151,20 @@ def run(kind: Kind) -> Said:
     with launched(Script(), service=kind.played()) as mock, kind.way(mock.url, mock.pid) as url:
         for level, duration_s in kind.levels.items():
             runs.append(_level(kind, url, level, duration_s))
-    found = diagnose(evidence_of_runs(runs))
+    group = evidence_of_runs(runs)
+    found = diagnose(group)
     findings = [(finding.slug, finding.confidence) for finding in found.findings]
-    return Said(kind.name, kind.right, found.state, findings, time.monotonic() - began, _seen(runs[-1][0]))
+    seconds = time.monotonic() - began
+    return Said(kind.name, kind.right, found.state, findings, scores(group), seconds, _seen(runs[-1][0]))
 
 
 def _level(kind: Kind, url: str, level: int, duration_s: float) -> tuple[Run, list[Record]]:
+    window = f"0..{duration_s:g}"  # so few seconds are none too many for a search for steadiness
     spec = Spec(
         target=url,
-        load=Load(concurrency=level, warmup_s=1.5, duration_s=duration_s, drain_s=10.0, max_error_rate=1.0),
+        load=Load(
+            concurrency=level, warmup_s=2.0, duration_s=duration_s, window=window, drain_s=10.0, max_error_rate=1.0
+        ),
         prompts=Prompts(**kind.prompts),
         **{"model": "mock", **kind.spec},
     )
