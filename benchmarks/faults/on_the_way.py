@@ -7,6 +7,7 @@ import contextlib
 import http.client
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -19,9 +20,6 @@ from urllib.parse import urlsplit
 
 Way = Callable[[str, int], contextlib.AbstractContextManager[str]]
 """From a service's address and pid to the address that the load is sent to."""
-
-_ENDS = (b"\r\n0\r\n\r\n", b"}")
-"""Of an answer: the last chunk of a stream, or of a JSON object that came whole."""
 
 
 @contextlib.contextmanager
@@ -68,9 +66,9 @@ async def _one_answer(client: socket.socket, port: int) -> None:
     reader, writer = await asyncio.open_connection(sock=client)
     with contextlib.suppress(OSError):
         up_reader, up_writer = await asyncio.open_connection("127.0.0.1", port)
-        asking = asyncio.ensure_future(_pass(reader, up_writer, ()))
-        with contextlib.suppress(OSError):
-            await _pass(up_reader, writer, _ENDS)
+        asking = asyncio.ensure_future(_question(reader, up_writer))
+        with contextlib.suppress(OSError, asyncio.IncompleteReadError):
+            await _answer(up_reader, writer)
         asking.cancel()
         with contextlib.suppress(asyncio.CancelledError, OSError):
             await asking
@@ -78,17 +76,26 @@ async def _one_answer(client: socket.socket, port: int) -> None:
     writer.close()
 
 
-async def _pass(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, ends: Sequence[bytes]) -> None:
-    """Bytes from one side to the other, up to the end of an answer or of the connection."""
-    streamed = False
+async def _question(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    while data := await reader.read(1 << 16):
+        writer.write(data)
+    writer.write_eof()
+
+
+async def _answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """One answer, to its last chunk or as long as its length says."""
+    head = await reader.readuntil(b"\r\n\r\n")
+    writer.write(head)
+    length = re.search(rb"content-length: (\d+)", head)
+    if length is not None:
+        writer.write(await reader.readexactly(int(length[1])))
+        await writer.drain()
+        return
     while data := await reader.read(1 << 16):
         writer.write(data)
         await writer.drain()
-        streamed = streamed or b"transfer-encoding: chunked" in data
-        if ends and data.endswith(ends[0] if streamed else ends[1]):
+        if data.endswith(b"\r\n0\r\n\r\n"):
             return
-    if not ends:
-        writer.write_eof()
 
 
 NGINX = """daemon off; worker_processes 1; pid {folder}/pid; error_log {folder}/error.log;

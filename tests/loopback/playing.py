@@ -37,8 +37,9 @@ def asked(tokens: int = 4, prompt: str = "how high", **more: Any) -> dict[str, A
     return {"prompt": prompt, "max_tokens": tokens, "stream": True, "stream_options": {"include_usage": True}} | more
 
 
-def sent(mock: Mock, body: dict[str, Any]) -> http.client.HTTPConnection:
-    parts = urlsplit(mock.url)
+def sent(mock: Mock, body: dict[str, Any], url: str | None = None) -> http.client.HTTPConnection:
+    """A connection that has asked: the mock, or what stands before it at `url`."""
+    parts = urlsplit(url or mock.url)
     client = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=20)
     client.request("POST", "/v1/completions", json.dumps(body))
     return client
