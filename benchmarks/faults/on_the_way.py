@@ -29,9 +29,10 @@ def nothing(url: str, _: int) -> Iterator[str]:
 
 
 def pool(most: int) -> Way:
-    """A relay that admits so many connections at once, each for one answer, and one more in its backlog.
+    """A relay that answers so many at once, each on a connection of its own, and takes in nobody meanwhile.
 
-    The others wait with connecting: the kernel drops what is over the backlog, and clients try again.
+    The others wait with connecting: the kernel drops what is over its backlog of one, and clients try again.
+    Connections that were there before anything was asked are kept.
     """
 
     @contextlib.contextmanager
@@ -55,28 +56,35 @@ async def relay(listener: socket.socket, port: int, most: int) -> None:
     tasks: set[asyncio.Task[None]] = set()
     listener.setblocking(False)
     while True:
-        await free.acquire()
+        async with free:
+            pass
         client, _ = await loop.sock_accept(listener)
-        task = loop.create_task(_one_answer(client, port))
+        task = loop.create_task(_one_answer(client, port, free))
         tasks.add(task)
-        task.add_done_callback(lambda done: (tasks.discard(done), free.release()))
+        task.add_done_callback(tasks.discard)
 
 
-async def _one_answer(client: socket.socket, port: int) -> None:
+async def _one_answer(client: socket.socket, port: int, free: asyncio.Semaphore) -> None:
     reader, writer = await asyncio.open_connection(sock=client)
-    with contextlib.suppress(OSError):
-        up_reader, up_writer = await asyncio.open_connection("127.0.0.1", port)
-        asking = asyncio.ensure_future(_question(reader, up_writer))
-        with contextlib.suppress(OSError, asyncio.IncompleteReadError):
-            await _answer(up_reader, writer)
-        asking.cancel()
-        with contextlib.suppress(asyncio.CancelledError, OSError):
-            await asking
-        up_writer.close()
+    with contextlib.suppress(OSError, asyncio.IncompleteReadError):
+        if begun := await reader.read(1 << 16):
+            async with free:
+                await _through(begun, reader, writer, port)
     writer.close()
 
 
-async def _question(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def _through(begun: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, port: int) -> None:
+    up_reader, up_writer = await asyncio.open_connection("127.0.0.1", port)
+    asking = asyncio.ensure_future(_question(begun, reader, up_writer))
+    try:
+        await _answer(up_reader, writer)
+    finally:
+        asking.cancel()
+        up_writer.close()
+
+
+async def _question(begun: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    writer.write(begun)
     while data := await reader.read(1 << 16):
         writer.write(data)
     writer.write_eof()

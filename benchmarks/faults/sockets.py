@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from nilometer.core.errors import NiloError
 from nilometer.core.record import Record
 from nilometer.core.run import Run
 from nilometer.core.spec import Load, Prompts, Spec, Timeouts
@@ -61,7 +62,7 @@ KINDS: tuple[Kind, ...] = (
     Kind("healthy", ()),
     Kind("healthy_replicas", (), {"replicas": 2}),
     _kind("generator_limited", "healthy", way=beside_burners(3)),
-    _kind("client_pool", "healthy", way=pool(3), spec={"timeouts": Timeouts(connect_s=60.0)}),
+    _kind("client_pool", "healthy", way=pool(3)),
     _kind("buffered_stream", "healthy" if has_nginx() else None, way=nginx if has_nginx() else nothing),
     _kind("buffered_stream", name="buffered_in_the_service"),
     _kind("rate_limit"),
@@ -186,7 +187,10 @@ def main(names: Sequence[str]) -> int:
     for kind in KINDS:
         if names and kind.name not in names:
             continue
-        one = run(kind)
+        try:
+            one = run(kind)
+        except NiloError as fault:
+            one = Said(kind.name, kind.right, "failed", [], {}, 0.0, {"error": str(fault)})
         said.append(one)
         others = ", ".join(f"{slug} ({sure})" for slug, sure in one.findings)
         print(f"{one.verdict:9}  {one.kind:24}  {one.answer:20}  {one.seconds:4.0f} s  {others}", flush=True)
