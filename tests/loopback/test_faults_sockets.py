@@ -40,8 +40,8 @@ def test_a_pool_admits_so_many_and_one_answer_each() -> None:
         clients = [sent(mock, asked(200), url) for _ in range(3)]
         assert [got(client).status for client in clients] == [200] * 3
         lines = truth(mock, 3)
-    first_end_ns = min(line.end_ns or 0 for line in lines)
-    assert lines[1].read_ns < first_end_ns <= lines[2].read_ns
+    for at_ns in [line.read_ns for line in lines]:
+        assert sum(line.read_ns <= at_ns < (line.end_ns or 0) for line in lines) <= 2
     assert len({line.connection for line in lines}) == 3
 
 
