@@ -57,6 +57,10 @@ def _kind(slug: str, service: str | dict[str, Any] | None = None, **more: Any) -
     return Kind(more.pop("name", slug), (slug,), slug.replace("_", "-") if service is None else service, **more)
 
 
+NO_PROBE = {"probe": False}
+"""Where a probe might get lost, or take what is there for the load."""
+LIMIT = {"timeouts": Timeouts(total_s=2.0)}
+RETRIED = {"drop_share": 0.12, "timeout_s": 1.0, "retries": 4}
 LONG_PREFIX = MIXED | {"shared_prefix_tokens": 160, "input_tokens": "uniform:176,256"}
 KINDS: tuple[Kind, ...] = (
     Kind("healthy", ()),
@@ -66,9 +70,9 @@ KINDS: tuple[Kind, ...] = (
     _kind("buffered_stream", "healthy" if has_nginx() else None, way=nginx if has_nginx() else nothing),
     _kind("buffered_stream", name="buffered_in_the_service"),
     _kind("rate_limit"),
-    _kind("failures", {"faults": {"drop_share": 0.08}}, name="failures_lost", spec={"timeouts": Timeouts(total_s=2.0)}),
-    _kind("failures", name="failures_gateway"),
-    _kind("failures", {"faults": {"drop_share": 0.12, "timeout_s": 1.0, "retries": 4}}, name="failures_retried"),
+    _kind("failures", {"faults": {"drop_share": 0.08}}, name="failures_lost", spec=NO_PROBE | LIMIT),
+    _kind("failures", name="failures_gateway", spec=NO_PROBE),
+    _kind("failures", {"faults": RETRIED}, name="failures_retried", spec=NO_PROBE),
     _kind("too_short", "healthy", levels={1: 1.0, 4: 1.0, 16: 1.0}),
     _kind("prefix_flattered", "prefix-cache", prompts=LONG_PREFIX),
     _kind("unreal_lengths", "healthy", prompts={"input_tokens": "128", "output_tokens": "40"}),
@@ -86,7 +90,7 @@ KINDS: tuple[Kind, ...] = (
         prompts=MIXED | {"output_tokens": "uniform:250,400"},
     ),
     _kind("static_batching"),
-    _kind("cold_start", {"faults": {"cold_requests": 8, "cold_s": 1.0}}, spec={"probe": False}),
+    _kind("cold_start", {"faults": {"cold_requests": 8, "cold_s": 1.0}}, spec=NO_PROBE),
     _kind("front_end"),
     _kind(
         "adapters",
