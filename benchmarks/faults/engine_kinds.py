@@ -68,7 +68,7 @@ def prefill(d: Draft, draw: Draw, size: float) -> None:
     d.prompt, d.output = draw.between(1000, 4000), draw.between(8, 48)
     d.top = draw.random.choice((8, 16, 32))
     d.growth = min(d.growth, 1.3)
-    wanted = (0.3 + 3.5 * size) * d.output * d.tpot * draw.random.uniform(0.8, 1.2)
+    wanted = (0.2 + 6 * size) * d.output * d.tpot * draw.random.uniform(0.8, 1.2)
     d.prefill_token_s = wanted / (d.top * d.prompt)
     d.chunk = int(draw.random.uniform(0.8, 3.0) * d.tpot / d.prefill_token_s) + 2 * d.top
 

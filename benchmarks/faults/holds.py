@@ -42,7 +42,13 @@ def prefill(d: Draft, levels: Sequence[Level]) -> bool:
     """Prompts take most of the engine's time at the top, by its own cost."""
     rate = len(_ok(levels[-1])) / levels[-1].truth.seconds
     top = levels[-1].truth
-    return rate * d.prompt * d.prefill_s > 0.65 and top.full_share == 0 and top.preemptions == 0
+    return rate * d.prompt * d.prefill_s * _slowness(d) > 0.65 and top.full_share == 0 and top.preemptions == 0
+
+
+def _slowness(d: Draft) -> float:
+    """Of a machine with slow spells, in the mean."""
+    faults = d.faults
+    return 1 + (faults.spell_slowness - 1) * faults.spell_s / max(faults.spell_s + faults.quiet_s, 1e-9)
 
 
 def stalls(d: Draft, levels: Sequence[Level]) -> bool:
@@ -95,7 +101,7 @@ def failures(d: Draft, levels: Sequence[Level]) -> bool:
 
 
 def noisy(d: Draft, levels: Sequence[Level]) -> bool:
-    return d.faults.spell_slowness > 1.8 and len(levels) == len(d.levels)
+    return d.faults.spell_slowness > 1.8
 
 
 def growing_state(d: Draft, levels: Sequence[Level]) -> bool:

@@ -85,7 +85,6 @@ DOUBLES: tuple[tuple[str, str], ...] = (
     ("kv_capacity", "grouped_tokens"),
     ("kv_capacity", "noisy_neighbour"),
     ("decode_compute", "throttling"),
-    ("decode_compute", "front_end"),
     ("static_batching", "noisy_neighbour"),
     ("front_end", "throttling"),
     ("rate_limit", "short_answers"),

@@ -16,23 +16,26 @@ from nilometer.core.run import Run
 from nilometer.core.spec import Load, Prompts, Spec
 from nilometer.metrics.engine_pages import FAMILIES
 from nilometer.metrics.pages import Page, Series
+from nilometer.metrics.server_summary import told
 from nilometer.metrics.server_watch import Seen, watch
 from nilometer.metrics.summary import summarise
 from nilometer.metrics.validity import judge
 from nilometer.sim.drive import ORIGIN_NS, Offer, simulate
-from nilometer.sim.event import Gauges
+from nilometer.sim.event import Answer, Gauges
 from nilometer.sim.machine import Machine, Plan
 from nilometer.sim.page import Ledger, Shown, shown
 
 from .client import Met, Reader, health_of, read_by
 from .service import Draft, asks, plan_of
-from .told import told
 
 GAIN = 0.10
 """A ladder ends where the throughput grows by less for each doubling of the load."""
-LEAST, EACH = 60, 20
+LEAST, EACH = 70, 20
 """Requests of a level: the least, and for each user."""
 SAMPLE_S = 1.0
+MOST_PAGES = 100
+"""Of a level: one that lasts longer is looked at less often."""
+_ANSWER_NS = 1_000_000
 Sample = tuple[float, list[Shown]]
 Records = list[Record]
 
@@ -115,12 +118,14 @@ def _at(d: Draft, plan: Plan, begun_s: float, *, first: bool) -> Plan:
 
 def _level(d: Draft, plan: Plan, users: int, rate: float, random: Random, begun_s: float) -> Level:
     """Long enough for its requests; once more and longer where it was not."""
-    seed, asked = random.getrandbits(64), d.requests * max(LEAST, EACH * users)
+    seed, asked = random.getrandbits(64), max(LEAST, EACH * users)
+    if d.requests < 1:
+        asked, rate = max(5, d.requests * EACH * users), users / d.alone_s
     seconds = max(asked / rate, d.least_s)
     for _ in range(3):
         level = _played(d, plan, users, seconds, Random(seed), begun_s)
         ok = level.run.summary.requests.ok or 0
-        if ok >= 0.6 * asked or (level.run.summary.requests.started or 0) >= 5 * asked:
+        if ok >= 0.8 * asked or (level.run.summary.requests.started or 0) >= 5 * asked:
             break
         seconds *= min(1.15 * asked / max(ok, 1), 6)
     return level
@@ -142,7 +147,7 @@ def _played(d: Draft, plan: Plan, users: int, seconds: float, random: Random, be
         timeout_s=d.client_timeout_s,
     )
     played = simulate(
-        offer, asks(d, random), machine, sample_s=SAMPLE_S, sample=lambda at_s, m: samples.append((at_s, shown(m)))
+        offer, asks(d, random), machine, sample_s=max(SAMPLE_S, stop_s / MOST_PAGES), sample=lambda at_s, m: samples.append((at_s, shown(m)))
     )
     records = [_named(d, record) for record in read_by(played.records, reader, random, kernel=d.client.kernel)]
     records.sort(key=lambda one: one.end_ns or 0)
@@ -157,11 +162,11 @@ def _played(d: Draft, plan: Plan, users: int, seconds: float, random: Random, be
         each_s=0.02 + users / d.tpot * 25e-6,
     )
     summary = summarise(records, spec, played.phases, health)
-    seen = _pages(plan, machine, samples)
     window = summary.window
     start_ns, end_ns = (
         played.phases.measured_ns + round(border * NS_PER_S) for border in (window.start_s, window.end_s or seconds)
     )
+    seen = _pages(plan, machine, samples, start_ns, end_ns)
     by_answers, watched = summary.server, watch(seen, start_ns, end_ns)
     if watched is not None:
         summary = msgspec.structs.replace(summary, server={**summary.server, **told(watched)})
@@ -220,32 +225,38 @@ def _named(d: Draft, record: Record) -> Record:
     return msgspec.structs.replace(record, **changes) if changes else record
 
 
-def _pages(plan: Plan, machine: Met, samples: list[Sample]) -> list[Seen]:
-    """The page at each moment, as an engine would have written it by then."""
+def _pages(plan: Plan, machine: Met, samples: list[Sample], start_ns: int, end_ns: int) -> list[Seen]:
+    """The pages of the window, each as an engine would have written it by then.
+
+    Of those between the first and the last only gauges and counters: nobody looks at their histograms.
+    """
     ledger = Ledger(plan)
     for key, at_s in machine.arrived_s.items():
         ledger.arrived(key, at_s)
-    told: list[tuple[float, int, Callable[[], None]]] = []
+    counted: list[tuple[float, int, Callable[[int, Answer], None], int, Answer]] = []
     for key, answer in machine.answers:
         stamps = answer.engine_stamps
-        told.append((stamps[0], len(told), lambda key=key, answer=answer: ledger.begins(key, answer)))
-        told.append((stamps[-1], len(told), lambda key=key, answer=answer: ledger.ends(key, answer)))
-    told.sort()
+        counted.append((stamps[0], len(counted), ledger.begins, key, answer))
+        counted.append((stamps[-1], len(counted), ledger.ends, key, answer))
+    counted.sort()
+    moments = [(ORIGIN_NS + round(at_s * NS_PER_S), at_s, now) for at_s, now in samples]
+    inside = [one for one in moments if start_ns <= one[0] and one[0] + _ANSWER_NS < end_ns]
     pages, at = [], 0
-    for at_s, now in samples:
-        while at < len(told) and told[at][0] <= at_s:
-            told[at][2]()
+    for moment, at_s, now in inside:
+        while at < len(counted) and counted[at][0] <= at_s:
+            _, _, count, key, answer = counted[at]
+            count(key, answer)
             at += 1
-        moment = ORIGIN_NS + round(at_s * NS_PER_S)
-        pages.append(Seen(moment, moment + 1_000_000, page_of(ledger, now)))
+        whole = moment in (inside[0][0], inside[-1][0])
+        pages.append(Seen(moment, moment + _ANSWER_NS, page_of(ledger, now, whole=whole)))
     return pages
 
 
-def page_of(ledger: Ledger, now: list[Shown]) -> Page:
-    """What reading `ledger.text` gives, without writing and parsing it."""
+def page_of(ledger: Ledger, now: list[Shown], *, whole: bool = True) -> Page:
+    """What reading `ledger.text` gives, without writing and parsing it; not `whole`: without histograms."""
     series: dict[str, list[Series]] = {}
     names: dict[str, None] = {}
-    for row in ledger.rows(now):
+    for row in ledger.rows(now, histograms=whole):
         names[row.name] = None
         if row.name in FAMILIES:
             series.setdefault(row.name + row.part, []).append(Series(row.labels, row.value))

@@ -16,8 +16,8 @@ import pytest
 from tests.captures.archive.make import contents
 from tests.contract.cluster import Server
 from tests.contract.conftest import ON_SERVER, Past
-from tests.contract.test_store_contract import GROUP, slug_of
-from tests.unit.archive.samples import make_record, make_records, make_run, make_spec
+from tests.contract.test_store_contract import GROUP, SEEN, slug_of
+from tests.unit.archive.samples import int64, make_record, make_records, make_run, make_spec
 
 from nilometer.archive import bundle
 from nilometer.archive.guests import HostArchive
@@ -27,10 +27,12 @@ from nilometer.archive.transfer import everything
 from nilometer.core.errors import ArchiveError, DataError, NiloError
 from nilometer.core.record import Record
 from nilometer.core.run import Run
+from nilometer.core.telemetry import Telemetry
 
 KEPT = Path(__file__).parents[1] / "captures" / "archive"
 RUN = Ref("run", "run1")
 NOTE = Note(7, "before the new driver")
+TOLD = Telemetry(looks=SEEN, host={"at": int64(1, 2), "rss": int64(4096, 8192)})
 
 
 def put_some(archive: HostArchive) -> dict[str, tuple[Run, list[Record]]]:
@@ -41,7 +43,7 @@ def put_some(archive: HostArchive) -> dict[str, tuple[Run, list[Record]]]:
     }
     archive.put_group(GROUP)
     for run, records in held.values():
-        archive.put(run, records)
+        archive.put(run, records, TOLD)
     archive.tag("base", "run1")
     archive.tag_group("whole", GROUP.id)
     archive.note(RUN, NOTE)
@@ -60,6 +62,7 @@ def hold(archive: HostArchive, held: dict[str, tuple[Run, list[Record]]]) -> Non
     for run_id, (run, records) in held.items():
         assert archive.get(run_id) == run
         assert list(archive.records(run_id)) == records
+        assert archive.telemetry(run_id) == (TOLD if run_id.startswith("run") else Telemetry(looks=[]))
     assert archive.check().problems == []
 
 

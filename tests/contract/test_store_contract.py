@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 from msgspec.structs import replace
-from tests.unit.archive.samples import make_record, make_records, make_run, make_spec, make_summary
+from tests.unit.archive.samples import int64, make_record, make_records, make_run, make_spec, make_summary
 
 from nilometer.archive import codec, frames
 from nilometer.archive.protocol import ALL, Archive, Filter, Note, Ref
@@ -16,8 +16,11 @@ from nilometer.core.errors import ArchiveError, SpecError
 from nilometer.core.group import Group
 from nilometer.core.record import Frames, Record
 from nilometer.core.run import FORMAT, Phases, Run
+from nilometer.core.telemetry import Look, Telemetry
 
 GROUP = Group(id="groupgroup22", type="sweep", started_wall_ns=7, spec='target = "embedded"\n', parent="p")
+
+SEEN = [Look(5, 9, "vllm:num_requests_running 3"), Look(10, 12, fault="http_503")]
 
 
 def run_at(second: int, run_id: str, **fields: object) -> Run:
@@ -36,6 +39,16 @@ def test_a_run_and_its_records_come_back(archive: Archive) -> None:
     archive.put(run, records)
     assert archive.get(run.id) == run
     assert list(archive.records(run.id)) == records
+
+
+def test_what_was_seen_beside_the_records_comes_back(archive: Archive) -> None:
+    told = Telemetry(looks=SEEN, host={"at": int64(1, 2, 3), "server_cpu": int64(-1, 5, 5)})
+    archive.put(make_run(), [], told)
+    archive.put(make_run("other"), [])
+    assert archive.telemetry(make_run().id) == told
+    assert archive.telemetry("other") == Telemetry(looks=[])
+    assert slug_of(lambda: archive.telemetry("nobody")) == "run_unknown"
+    assert archive.check().problems == []
 
 
 def test_a_run_without_records_comes_back(archive: Archive) -> None:

@@ -153,7 +153,7 @@ def test_an_openai_server_is_asked_nothing_of_another_api(env: Env) -> None:
     way = Way(speaking.chat, (), "/v1/chat/completions", "/v1/chat/completions", "chat")
     _, _, exchanges = measured(env, way)
     asked = {e.path for e in exchanges}
-    assert asked <= {"/v1/models", "/v1/chat/completions", "/tokenize"}, asked
+    assert asked <= {"/v1/models", "/v1/chat/completions", "/tokenize", "/metrics", "/prometheus/metrics"}, asked
 
 
 @pytest.mark.parametrize(

@@ -10,14 +10,14 @@ from nilometer.metrics.figures import Figure, figures
 from . import remarks, rows
 from .database import Database
 from .protocol import Checked
-from .reading import read_records, read_run, whole
+from .reading import read_records, read_run, read_telemetry, whole
 
 _MOST_FILE_PROBLEMS = 10
 
 
 def check(db: Database) -> Checked:
-    """The database by its own check, groups, notes and tags, then every run: its parts, each segment, the counts, the
-    index of figures."""
+    """The database by its own check, groups, notes and tags, then every run: its parts, each segment, what was
+    seen beside it, the counts, the index of figures."""
     problems = [ArchiveError("archive_damaged", path=db.place, detail=line) for line in db.damage(_MOST_FILE_PROBLEMS)]
     problems += _groups(db)
     runs = db.rows("SELECT id, records FROM run ORDER BY started_wall_ns, id")
@@ -56,4 +56,5 @@ def _check_run(db: Database, run_id: str, expected: int) -> int:
     stored = db.rows("SELECT scope, metric, stat, value FROM summary_value WHERE run = ?", (run_id,))
     if {Figure(*row) for row in stored} != set(figures(run.summary)):
         raise ArchiveError("run_damaged", run=run_id, detail="the index of figures does not agree with the summary")
+    read_telemetry(db, run_id)
     return sum(len(segment) for segment in read_records(db, run_id, expected))

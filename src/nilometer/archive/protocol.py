@@ -12,6 +12,7 @@ from nilometer.core.group import Group
 from nilometer.core.record import Record
 from nilometer.core.run import Origin, Run
 from nilometer.core.summary import Verdict
+from nilometer.core.telemetry import NOTHING, Telemetry
 
 
 class RunRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -141,8 +142,9 @@ class Archive(Protocol):
 
     def __exit__(self, *exc_info: object) -> None: ...
 
-    def put(self, run: Run, records: Iterable[Record]) -> None:
-        """Store a run and its records, all or nothing; holds one segment of them at a time. Slug `run_exists`."""
+    def put(self, run: Run, records: Iterable[Record], telemetry: Telemetry = NOTHING) -> None:
+        """Store a run, its records and what was seen beside them, all or nothing; holds one segment of records at a
+        time. Slug `run_exists`."""
 
     def put_group(self, group: Group) -> None:
         """Store a group; one of the same id is replaced."""
@@ -157,6 +159,10 @@ class Archive(Protocol):
 
     def records(self, run_id: str) -> Iterator[Record]:
         """The records as they were put, a segment in memory at a time. Slugs as `get`; never ends short in silence."""
+        ...
+
+    def telemetry(self, run_id: str) -> Telemetry:
+        """What was seen beside the records, as it was put; nothing of a run of which nothing was. Slugs as `get`."""
         ...
 
     def find(self, group: str, level: str | None = None) -> list[Run]:

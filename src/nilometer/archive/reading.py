@@ -10,6 +10,7 @@ import msgspec
 from nilometer.core.errors import ArchiveError
 from nilometer.core.record import Record
 from nilometer.core.run import Run
+from nilometer.core.telemetry import Telemetry
 
 from . import rows, segments
 from .columns import DamagedError
@@ -19,7 +20,7 @@ from .database import Database
 def read_run(db: Database, run_id: str) -> Run:
     """The run as it was put. Slugs `run_unknown`, `run_newer`, `run_damaged`."""
     with whole(run_id):
-        return rows.to_run(rows.select(db, run_id), segments.read_series(db, run_id))
+        return rows.to_run(rows.select(db, run_id), segments.read_series(db, run_id, segments.WORKER))
 
 
 def read_records(db: Database, run_id: str, expected: int) -> Iterator[list[Record]]:
@@ -31,6 +32,12 @@ def read_records(db: Database, run_id: str, expected: int) -> Iterator[list[Reco
             yield segment
         if seen != expected:
             raise DamagedError(f"{seen} records of {expected}")
+
+
+def read_telemetry(db: Database, run_id: str) -> Telemetry:
+    """What was seen beside its records. Slug `run_damaged`."""
+    with whole(run_id):
+        return segments.read_telemetry(db, run_id)
 
 
 @contextmanager

@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from nilometer.core.record import Record
+from nilometer.core.telemetry import Telemetry
 
-from . import codec, series
+from . import codec, looks, series
 from .columns import DamagedError
 from .database import Database, insert
 from .spool import Part, Spool
 
 WORKER = "worker"
 """Telemetry source: what the load worker saw of itself."""
+METRICS = "metrics"
+"""What the server's metrics page told."""
+HOST = "host"
+"""What was seen of the server's machine."""
 
 
 RECORDS = insert("record_segment", ("run", *Part._fields))
@@ -43,17 +48,35 @@ def _parts(db: Database, run_id: str, n: int) -> list[tuple[str, int, int, bytes
     )
 
 
-def write_series(db: Database, run_id: str, columns: Mapping[str, bytes]) -> None:
+def write_telemetry(db: Database, run_id: str, telemetry: Telemetry) -> None:
+    """Write what was seen beside the records."""
+    rows = [(run_id, METRICS, n, looks.LOOKS, blob) for n, blob in enumerate(looks.encode(telemetry.looks))]
+    db.execute_many(SERIES, rows)
+    write_series(db, run_id, HOST, telemetry.host)
+
+
+def read_telemetry(db: Database, run_id: str) -> Telemetry:
+    """What was seen beside the records. Raises DamagedError."""
+    codecs, blobs = _segments(db, run_id, METRICS)
+    return Telemetry(looks=looks.decode(codecs, blobs), host=read_series(db, run_id, HOST))
+
+
+def write_series(db: Database, run_id: str, source: str, columns: Mapping[str, bytes]) -> None:
     """Write packed columns over time."""
-    rows = [(run_id, WORKER, n, series.SERIES, blob) for n, blob in enumerate(series.encode(columns))]
+    rows = [(run_id, source, n, series.SERIES, blob) for n, blob in enumerate(series.encode(columns))]
     db.execute_many(SERIES, rows)
 
 
-def read_series(db: Database, run_id: str) -> dict[str, bytes]:
+def read_series(db: Database, run_id: str, source: str) -> dict[str, bytes]:
     """The packed columns by name; those that were empty are left out. Raises DamagedError."""
+    return series.decode(*_segments(db, run_id, source))
+
+
+def _segments(db: Database, run_id: str, source: str) -> tuple[set[str], list[bytes]]:
+    """The codecs of a source's segments, and the segments in order."""
     found = db.rows(
-        "SELECT n, codec, blob FROM telemetry_segment WHERE run = ? AND source = ? ORDER BY n", (run_id, WORKER)
+        "SELECT n, codec, blob FROM telemetry_segment WHERE run = ? AND source = ? ORDER BY n", (run_id, source)
     )
     if [n for n, _, _ in found] != list(range(len(found))):
         raise DamagedError("a segment of telemetry is missing")
-    return series.decode({name for _, name, _ in found}, [blob for _, _, blob in found])
+    return {name for _, name, _ in found}, [blob for _, _, blob in found]

@@ -15,15 +15,17 @@ from .columns import Columns, DamagedError, Ints, fold, pack, unfold, unpack
 SERIES = "series-1"
 
 PIECE_BYTES = 1 << 20
-"""Of each column in one segment; a multiple of 8."""
+"""Of each of up to five columns in one segment; a multiple of 8. Of more columns each has less."""
+_FULL_COLUMNS = 5
 
 
 def encode(columns: Mapping[str, bytes]) -> list[bytes]:
-    """The segments in order; none where every column is empty. Five incompressible columns stay below 8 MB."""
+    """The segments in order; none where every column is empty. Incompressible columns stay below 8 MB."""
     longest = max((len(column) for column in columns.values()), default=0)
+    piece = PIECE_BYTES if len(columns) <= _FULL_COLUMNS else PIECE_BYTES * _FULL_COLUMNS // len(columns) // 8 * 8
     return [
-        _encode({name: column[start : start + PIECE_BYTES] for name, column in columns.items()})
-        for start in range(0, longest, PIECE_BYTES)
+        _encode({name: column[start : start + piece] for name, column in columns.items()})
+        for start in range(0, longest, piece)
     ]
 
 

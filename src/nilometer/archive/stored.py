@@ -14,6 +14,7 @@ from nilometer.core.errors import ArchiveError, SpecError
 from nilometer.core.group import Group
 from nilometer.core.record import Record
 from nilometer.core.run import Run
+from nilometer.core.telemetry import NOTHING, Telemetry
 from nilometer.metrics.figures import figures
 
 from . import codec, listing, refs, remarks, retention, rows, segments
@@ -22,7 +23,7 @@ from .database import Database
 from .faults import mapped_files
 from .migrate import known_version
 from .protocol import ALL, Checked, Filter, Lot, Note, Place, Point, Ref, Remarks, RunRow
-from .reading import read_records, read_run
+from .reading import read_records, read_run, read_telemetry
 from .seal import seal_group, seal_run
 from .spool import Spool
 from .storable import storable
@@ -49,7 +50,7 @@ class StoredArchive:
     def __exit__(self, *exc_info: object) -> None:
         self.db.close()
 
-    def put(self, run: Run, records: Iterable[Record]) -> None:
+    def put(self, run: Run, records: Iterable[Record], telemetry: Telemetry = NOTHING) -> None:
         """All or nothing. Slugs `run_exists`, `run_unstorable` for a value that no archive can hold."""
         sealed = seal_run(run)
         with storable(run.id):
@@ -60,7 +61,8 @@ class StoredArchive:
                 if not self.db.execute(rows.INSERT, rows.values(row | {"records": spool.records})):
                     raise ArchiveError("run_exists", run=run.id, path=self.place)
                 self.db.execute_many(rows.FIGURES, [(run.id, *figure) for figure in figures(sealed.summary)])
-                segments.write_series(self.db, run.id, rows.health_columns(sealed.health))
+                segments.write_series(self.db, run.id, segments.WORKER, rows.health_columns(sealed.health))
+                segments.write_telemetry(self.db, run.id, telemetry)
                 segments.write_records(self.db, run.id, spool)
 
     def _fill(self, spool: Spool, run_id: str, records: Iterable[Record]) -> None:
@@ -97,6 +99,11 @@ class StoredArchive:
     def _records(self, run_id: str, expected: int) -> Iterator[Record]:
         for segment in read_records(self.holding(run_id), run_id, expected):
             yield from segment
+
+    def telemetry(self, run_id: str) -> Telemetry:
+        """What was seen beside the records, as it was put. Slugs `run_unknown`, `run_damaged`."""
+        self.row(run_id)
+        return read_telemetry(self.holding(run_id), run_id)
 
     def find(self, group: str, level: str | None = None) -> list[Run]:
         """The runs of a group by their order, of one level or all."""

@@ -74,6 +74,7 @@ def run_object(run: Run) -> dict[str, object]:
         "cost": msgspec.to_builtins(summary.cost),
         "quota": msgspec.to_builtins(summary.quota),
         "efficiency": msgspec.to_builtins(summary.efficiency),
+        "host": dict(summary.host),
         "tool": run.tool,
         "tool_version": run.tool_version or None,
     }

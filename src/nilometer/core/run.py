@@ -19,6 +19,7 @@ from .group import Group
 from .record import Record
 from .spec import Spec
 from .summary import Summary, Verdict
+from .telemetry import NOTHING, Telemetry
 
 FORMAT = 1
 DEFINITIONS = 1
@@ -146,7 +147,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
 class Runs(Protocol):
     """Where finished runs go and come from: the archive, as `experiment` sees it."""
 
-    def put(self, run: Run, records: Iterable[Record]) -> None: ...
+    def put(self, run: Run, records: Iterable[Record], telemetry: Telemetry = NOTHING) -> None: ...
 
     def put_group(self, group: Group) -> None: ...
 

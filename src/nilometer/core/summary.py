@@ -207,6 +207,9 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     efficiency: Efficiency = Efficiency()
     quota: Quota = Quota()
     server: dict[str, float | None] = {}
+    """What the server itself told of the window, by common names."""
+    host: dict[str, float | None] = {}
+    """What its machine did in the window, where it is this one."""
     timeline: list[Second] = []
     scenarios: dict[str, ScenarioFigures] = {}
     recovery: Recovery | None = None

@@ -22,6 +22,7 @@ from nilometer.telemetry.machine import read_client
 from nilometer.workload.arrivals import plan
 
 from .places import usable_count
+from .server_side import NOT_SEEN, ServerSide, with_server
 from .staff import more
 from .unfound import Witness
 
@@ -37,8 +38,12 @@ def conclude(
     gone: bool = False,
     memory: Memory | None = None,
     draw: Draw | None = None,
+    side: ServerSide = NOT_SEEN,
 ) -> Run:
-    """The Run that these journals tell. `death` is why a worker left no trailer; `gone`: at its end the target was."""
+    """The Run that these journals tell. `death` is why a worker left no trailer; `gone`: at its end the target was.
+
+    `memory`, `draw` and `side` are what was seen of the server meanwhile; nothing of a run that was cut off.
+    """
     spec = from_tree(header.spec, "journal")
     phases, health = _ends(header, spec, journals, death)
     if gone and phases.stopped_by is None:
@@ -46,6 +51,7 @@ def conclude(
     witness = Witness(spec)
     records = witness.watch(journal.records(journals))
     summary = summarise(records, spec, phases, health, memory, draw, spike_of(spec.load))
+    summary = with_server(summary, side, phases)
     template_tokens = header.environment.model.template_tokens
     verdict, judged = judge(
         summary,

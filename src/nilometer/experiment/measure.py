@@ -35,7 +35,8 @@ from .conclude import conclude
 from .filing import file_run, put_away
 from .follow import Stop, Watch, put_on
 from .orders import Foretold, Share, foretold
-from .places import allow_sockets, journal_folder, shares, usable_count
+from .places import allow_sockets, journal_folder, pages_file, shares, usable_count
+from .server_side import find, watching
 
 Facts = TypeVar("Facts", EngineFacts, ModelFacts)
 
@@ -99,6 +100,7 @@ def measure(
     header = _header(run_id, way._replace(findings=[*way.findings, *ahead]), environment, place, workers)
     held = _open_journals(header, files)
     pid = behind.pid if behind else listening_pid(way.endpoint.host, way.endpoint.port)
+    page = find(way, headers)
     watch.before(
         way.spec,
         api=way.api,
@@ -107,12 +109,16 @@ def measure(
         in_all=_foretold(way, [way.spec, *still]) if still else None,
         ahead=ahead,
     )
-    with Sampler(pid) as sampler, held:
+    with Sampler(pid) as sampler, watching(page, way, headers, pages_file(run_id)) as seen, held:
         death, gone = put_on(way, files, watch, stop, keep_text, oversaturation_ends)
         journals = [share.journal for share in files]
-        run = conclude(header, journals, death=death, gone=gone, memory=sampler.peaks(), draw=sampler.drawn())
+        cores = usable_count(environment.machine.container_cpu_limit)
+        side = seen()._replace(host=sampler.host(), cores=cores)
+        run = conclude(
+            header, journals, death=death, gone=gone, memory=sampler.peaks(), draw=sampler.drawn(), side=side
+        )
         if runs is not None:
-            file_run(run, header.series, journals, runs)
+            file_run(run, header.series, journals, runs, side.telemetry)
         if take_records is not None:
             take_records(journal.records(journals))
         put_away(run, journals)

@@ -33,6 +33,11 @@ def shares(run_id: str, workers: int, folder: Path) -> list[Share]:
     return [Share(folder / f"{run_id}-{i}.journal", scratch / f"nilo-{run_id}-{i}.counters") for i in range(workers)]
 
 
+def pages_file(run_id: str) -> Path:
+    """What is seen of the server's metrics page goes there: scratch, as the counter blocks are."""
+    return Path(tempfile.gettempdir()) / f"nilo-{run_id}.pages"
+
+
 def allow_sockets(concurrency: int | None) -> int:
     """Raise the soft open-file limit as far as is needed and allowed; slug `open_files_too_few` where it is not.
 

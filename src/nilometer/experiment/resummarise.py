@@ -51,10 +51,11 @@ def resummarised(run: Run, records: Iterable[Record]) -> Run:
 
 
 def _with_the_unrecorded(summary: Summary, before: Summary) -> Summary:
-    """The server's own metrics; and what its tokens drew, where the tokens and the window are what they were."""
+    """The server's own metrics and its machine; what its tokens drew, where they and the window are what they were."""
     same = (summary.window, summary.throughput) == (before.window, before.throughput)
     return replace(
         summary,
         server={**before.server, **summary.server},
+        host=before.host,
         efficiency=before.efficiency if same else summary.efficiency,
     )

@@ -57,6 +57,8 @@ class Dialect(NamedTuple):
     """An info series whose labels hold the number of KV blocks and the tokens of one."""
     block_gauges: tuple[Family, Family] | None = None
     """The same as two gauges."""
+    waiting_adapters: tuple[Family, str] | None = None
+    """An info series that is told anew when it changes, its value the time; its label names the adapters that wait."""
 
     @property
     def families(self) -> frozenset[str]:
@@ -65,7 +67,8 @@ class Dialect(NamedTuple):
         found = {family.name for table in rows for families in table.values() for family in families}
         found |= {family.name for families, _ in self.by_label.values() for family in families}
         found |= {family.name for family in self.block_gauges or ()}
-        return frozenset(found | ({self.blocks[0].name} if self.blocks else set()) | set(self.marks))
+        found |= {told[0].name for told in (self.blocks, self.waiting_adapters) if told}
+        return frozenset(found | set(self.marks))
 
 
 ENGINE_LABELS = ("instance", "pod", "engine", "dp_rank")
@@ -125,6 +128,7 @@ VLLM_V1 = Dialect(
     _VLLM_HISTOGRAMS,
     _VLLM_FINISHED,
     _VLLM_BLOCKS,
+    waiting_adapters=(Family("vllm:lora_requests_info"), "waiting_lora_adapters"),
 )
 VLLM_V0 = VLLM_V1._replace(
     name="v0",

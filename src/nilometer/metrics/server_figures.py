@@ -12,10 +12,11 @@ from collections.abc import Iterable
 import msgspec
 
 from .buckets import Bound, Histogram, histogram_of
-from .engine_pages import KINDS, RANK_LABELS, Dialect, Families, Family, Gap, dialect_of
+from .engine_pages import KINDS, Dialect, Gap, dialect_of
+from .page_choice import chosen, first_there, once
 from .page_growth import Engine, Growth, engine_of, growth
 from .page_lines import PARTS
-from .pages import Page, Series
+from .pages import Page
 
 LATENCIES = ("ttft", "per_token", "inter_token", "request_tpot", "queue", "prefill", "decode", "e2e")
 """`per_token` is the gap between tokens where the engine tells it, else the mean of each request."""
@@ -125,12 +126,11 @@ class _Reader:
 
     def gauge(self, name: str) -> float | None:
         """Over all engines."""
-        rows = self._rows(self.page, self.dialect.gauges.get(name, ()))
-        return _sum(_once(rows))
+        return _sum(once(first_there(self.page, self.dialect.gauges.get(name, ()))))
 
     def share(self, name: str) -> list[float]:
         """Of each engine; one below 0 is how an engine says that it has none."""
-        rows = [row for row in self._rows(self.page, self.dialect.ratios.get(name, ())) if row.value >= 0]
+        rows = [row for row in first_there(self.page, self.dialect.ratios.get(name, ())) if row.value >= 0]
         found: dict[Engine, float] = {}
         for row in sorted(rows, key=lambda row: engine_of(row.labels)):
             key = engine_of(row.labels)
@@ -139,13 +139,13 @@ class _Reader:
 
     def count(self, name: str) -> float | None:
         """What a counter counted."""
-        return _sum(row.value for row in self._rows(self.grown, self.dialect.counters.get(name, ())))
+        return _sum(row.value for row in first_there(self.grown, self.dialect.counters.get(name, ())))
 
     def histogram(self, name: str) -> tuple[str, Histogram] | None:
         """The family it was read from, and its series put together."""
         for family in self.dialect.histograms.get(name, ()):
-            chosen = {part: _chosen(self.grown, family, family.name + part) for part in PARTS}
-            found = histogram_of(self.grown, family.name, chosen)
+            parts = {part: chosen(self.grown, family, family.name + part) for part in PARTS}
+            found = histogram_of(self.grown, family.name, parts)
             if found is not None:
                 return family.name, found
         return None
@@ -154,7 +154,7 @@ class _Reader:
         """What a counter counted, by one of its labels."""
         families, label = self.dialect.by_label.get(name, ((), ""))
         found: dict[str, float] = {}
-        for row in self._rows(self.grown, families):
+        for row in first_there(self.grown, families):
             if (word := row.labels.get(label)) is not None:
                 found[word] = found.get(word, 0.0) + row.value
         return {word: _whole(n) for word, n in found.items()} or None
@@ -163,36 +163,13 @@ class _Reader:
         """Tokens that the KV caches of all engines hold."""
         if self.dialect.blocks is not None:
             family, blocks, size = self.dialect.blocks
-            rows = _chosen(self.page, family, family.key)
+            rows = chosen(self.page, family, family.key)
             held = [_digits(row.labels.get(blocks)) * _digits(row.labels.get(size)) for row in rows]
             return _sum(n for n in held if n) if any(held) else None
         if self.dialect.block_gauges is not None:
-            blocks_of, size_of = (_sum(_once(self._rows(self.page, (one,)))) for one in self.dialect.block_gauges)
+            blocks_of, size_of = (_sum(once(first_there(self.page, (one,)))) for one in self.dialect.block_gauges)
             return None if blocks_of is None or size_of is None else _whole(blocks_of * size_of)
         return self.gauge("kv_capacity_tokens")
-
-    @staticmethod
-    def _rows(page: Page, families: Families) -> list[Series]:
-        """Of the first family that is there."""
-        return next((rows for family in families if (rows := _chosen(page, family, family.key))), [])
-
-
-def _chosen(page: Page, family: Family, key: str) -> list[Series]:
-    return [
-        row
-        for row in page.series.get(key, ())
-        if all(row.labels.get(name) == value for name, value in family.where)
-        and not any(row.labels.get(name) == value for name, value in family.but)
-    ]
-
-
-def _once(rows: list[Series]) -> list[float]:
-    """The value of each thing that is told once for each rank: the largest."""
-    found: dict[tuple[tuple[str, str], ...], float] = {}
-    for row in rows:
-        key = tuple(sorted(pair for pair in row.labels.items() if pair[0] not in RANK_LABELS))
-        found[key] = max(row.value, found.get(key, row.value))
-    return list(found.values())
 
 
 def _sum(values: Iterable[float]) -> float | None:

@@ -5,7 +5,7 @@ A gauge of one page is a moment; a queue is judged by many. Takes pages with the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -13,8 +13,13 @@ import msgspec
 
 from nilometer.core.clock import NS_PER_S
 
+from .page_engines import adapter_waits, loads
+from .page_growth import Engine
 from .pages import Page
 from .server_figures import ServerFigures, figures
+
+_ROOM = 0.9
+"""A KV cache that is less full than this still has room: an engine admits up to some headroom, never to the brim."""
 
 
 class Seen(NamedTuple):
@@ -55,6 +60,15 @@ class Watch(msgspec.Struct, frozen=True, kw_only=True):
     """Of the fullest engine."""
     restarts: int = 0
     """Between how many neighbouring pages a counter went back."""
+    waiting_with_room: float | None = None
+    """Share of the pages on which requests waited though the fullest KV cache was less than 0.9 full."""
+    running_spread: float | None = None
+    """Of two engines or more: the greatest over the least of their mean numbers of requests, waiting ones among them.
+
+    None where one of them had none at all.
+    """
+    adapters_waiting: float | None = None
+    """Share of the pages on which requests waited for an adapter to be loaded."""
 
 
 def watch(seen: Sequence[Seen], start_ns: int, end_ns: int) -> Watch | None:
@@ -74,7 +88,29 @@ def watch(seen: Sequence[Seen], start_ns: int, end_ns: int) -> Watch | None:
         waiting=_gauge(each, lambda one: one.waiting),
         kv_usage=_gauge(each, lambda one: None if one.kv_usage is None else one.kv_usage.max),
         restarts=len(restarted),
+        waiting_with_room=_share(_waits_with_room(one) for one in each),
+        running_spread=_spread([loads(one.page) for one in inside]),
+        adapters_waiting=_share(adapter_waits(one.page) for one in inside),
     )
+
+
+def _waits_with_room(page: ServerFigures) -> bool | None:
+    if page.waiting is None or page.kv_usage is None:
+        return None
+    return page.waiting > 0 and page.kv_usage.max < _ROOM
+
+
+def _share(told: Iterable[bool | None]) -> float | None:
+    """Of those that are known."""
+    known = [one for one in told if one is not None]
+    return sum(known) / len(known) if known else None
+
+
+def _spread(pages: Sequence[Mapping[Engine, float]]) -> float | None:
+    """Over the engines that were there throughout."""
+    engines = set(pages[0]).intersection(*pages)
+    sums = [sum(page[engine] for page in pages) for engine in engines]
+    return max(sums) / min(sums) if len(sums) > 1 and min(sums) > 0 else None
 
 
 def _gauge(each: Sequence[ServerFigures], of: Callable[[ServerFigures], float | None]) -> Gauge | None:

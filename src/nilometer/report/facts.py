@@ -34,6 +34,7 @@ def of(run: Run, words: Catalogue) -> list[Fact]:
         ("output", _output(summary.lengths, words)),
         ("recovery", _recovery(summary, words)),
         ("generator", _generator(summary, words)),
+        ("server", _server(summary, words)),
         ("memory", _memory(summary, words)),
         ("cost", _cost(run, words)),
     ]
@@ -212,6 +213,22 @@ def _generator(summary: Summary, words: Catalogue) -> str:
     if not seen:
         return verdict
     return words.say("screen.generator.all", verdict=verdict, seen=words.say("screen.list_join").join(seen))
+
+
+def _server(summary: Summary, words: Catalogue) -> str | None:
+    """What the server itself told: how much of it was at work, and who waited."""
+    told = summary.server
+    running, slots, waiting = told.get("running_mean"), told.get("slots"), told.get("waiting_mean")
+    parts = []
+    if running is not None:
+        parts.append(words.say("screen.server.slots" if slots else "screen.server.running", n=running, slots=slots))
+    if waiting is not None:
+        parts.append(words.say("screen.server.waiting", n=waiting))
+    if (queue_s := told.get("queue_mean_s")) is not None:
+        parts.append(words.say("screen.server.queue", wait=units.latency(queue_s * 1000)))
+    if preemptions := told.get("preemptions"):
+        parts.append(words.say("screen.server.preemptions", n=preemptions))
+    return words.say("screen.list_join").join(parts) or None
 
 
 def _memory(summary: Summary, words: Catalogue) -> str | None:

@@ -145,15 +145,16 @@ class Ledger:
             lines.append(f"{row.series}{{{labels}}} {float(row.value)!r}")
         return "\n".join(lines) + "\n"
 
-    def rows(self, shown: Sequence[Shown]) -> Iterator[Row]:
+    def rows(self, shown: Sequence[Shown], *, histograms: bool = True) -> Iterator[Row]:
         """The series of the page."""
         for at, (engine, one) in enumerate(zip(self._engines, shown, strict=True)):
             labels = {"engine": str(at), "model_name": self._model}
             yield from _gauges(self._plan.setting, one, labels)
             yield from _counters(self._plan.setting, engine, one.gauges, labels)
-            for name, tally in engine.tallies.items():
-                yield from _histogram(name, tally, labels)
-            yield from _steps(one.gauges, labels)
+            if histograms:
+                for name, tally in engine.tallies.items():
+                    yield from _histogram(name, tally, labels)
+                yield from _steps(one.gauges, labels)
 
 
 def shown(machine: Machine) -> list[Shown]:

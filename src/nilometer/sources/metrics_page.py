@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 from urllib.parse import urlsplit
@@ -26,7 +26,8 @@ from nilometer.net.fetch import Response, fetch
 MOST_BYTES = 16 << 20
 """A page of a fleet of engines takes some hundred kB."""
 TIMEOUT_S = 10.0
-PLACES = ("/metrics", "/prometheus/metrics", "/api/ps")
+PAGES = ("/metrics", "/prometheus/metrics")
+PLACES = (*PAGES, "/api/ps")
 _GZIP = b"\x1f\x8b"
 _DETAIL_CHARS = 60
 
@@ -80,8 +81,9 @@ def read_url(
     proxy: str | None = None,
     timeout_s: float = TIMEOUT_S,
     most: int = MOST_BYTES,
+    places: Sequence[str] = PLACES,
 ) -> Found:
-    """The page of a server: where its address says, or where servers have it.
+    """The page of a server: where its address says, or in the first of `places` that has one.
 
     SpecError `target_url`. TargetError: those of `net.fetch`, `unauthorised`, `metrics_page_missing`,
     `metrics_page_not`. DataError `metrics_file_large`, `packed_broken`.
@@ -98,17 +100,17 @@ def read_url(
             raise TargetError("unauthorised", url=endpoint.shown, status=answer.status, detail=told)
         return answer
 
-    path, found = _first(endpoint, ask, most)
+    path, found = _first(endpoint, ask, most, places)
     parts = urlsplit(url)
     found = found._replace(address=f"{parts.scheme}://{parts.netloc}{path}")
     is_llamacpp = any(name.startswith("llamacpp:") for name in found.page.names)
     return found._replace(slots=_slots(endpoint, ask)) if is_llamacpp else found
 
 
-def _first(endpoint: Endpoint, ask: Ask, most: int) -> tuple[str, Found]:
+def _first(endpoint: Endpoint, ask: Ask, most: int, places: Sequence[str]) -> tuple[str, Found]:
     """The first place with a page; without one, what the first of them said."""
     named = endpoint.base_path.endswith(("metrics", "/api/ps"))
-    paths = [endpoint.root("")] if named else [endpoint.root(place) for place in PLACES]
+    paths = [endpoint.root("")] if named else [endpoint.root(place) for place in places]
     refusals: list[NiloError] = []
     for path in paths:
         try:

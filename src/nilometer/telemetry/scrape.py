@@ -13,9 +13,10 @@ import sys
 import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
+
+from nilometer.core.telemetry import Look
 
 EVERY_S = 1.0
 _END_LIMIT_S = 10.0
@@ -36,18 +37,6 @@ class ScrapeOrder(msgspec.Struct, frozen=True, kw_only=True):
     proxy: str | None = None
     most_bytes: int = 256 << 20
     """The file grows no further; a page of ten engines takes about 5 kB of it."""
-
-
-class Look(NamedTuple):
-    """One look at the page: it says what was true between the two stamps.
-
-    `text` are the lines worth keeping; None where there was no page, and `fault` says why, as a slug or a status.
-    """
-
-    asked_ns: int
-    answered_ns: int
-    text: str | None = None
-    fault: str | None = None
 
 
 class Scraper:

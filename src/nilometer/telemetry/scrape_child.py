@@ -14,11 +14,12 @@ from pathlib import Path
 import msgspec
 
 from nilometer.core.errors import NiloError
+from nilometer.core.telemetry import Look
 from nilometer.metrics.engine_pages import FAMILIES
 from nilometer.metrics.page_lines import kept
 from nilometer.net.fetch import fetch
 
-from .scrape import MOST_TEXT_BYTES, Look, ScrapeOrder, packed
+from .scrape import MOST_TEXT_BYTES, ScrapeOrder, packed
 
 
 def run(order: ScrapeOrder, over: Callable[[float], bool]) -> None:

@@ -15,6 +15,7 @@ from nilometer.archive.sqlite import SqliteArchive
 from nilometer.core.group import Group
 from nilometer.core.record import Record
 from nilometer.core.run import Run
+from nilometer.core.telemetry import NOTHING, Telemetry
 from nilometer.experiment.recover import Unfiled, recover, waiting
 from nilometer.load import journal
 
@@ -141,10 +142,10 @@ def test_one_that_nothing_can_be_made_of_is_told_once(folder: Path, archive: Sql
 class Refusing(SqliteArchive):
     """Cannot write one run of them all."""
 
-    def put(self, run: Run, records: Iterable[Record]) -> None:
+    def put(self, run: Run, records: Iterable[Record], telemetry: Telemetry = NOTHING) -> None:
         if run.id == "aaaaaaaaaaaa":
             run = msgspec.structs.replace(run, tool_version="\ud800")
-        super().put(run, records)
+        super().put(run, records, telemetry)
 
 
 def test_an_archive_that_refuses_one_run_gets_the_others(folder: Path, tmp_path: Path) -> None:

@@ -237,6 +237,16 @@ def test_the_generator_and_memory_say_what_they_saw() -> None:
     assert told["memory"] == "server 1.00 GiB peak, device 3.00 GiB peak, KV cache 41 % peak"
 
 
+def test_what_the_server_told_is_one_line() -> None:
+    told = {"running_mean": 3.5, "slots": 8.0, "waiting_mean": 0.0, "queue_mean_s": 0.412, "preemptions": 12.0}
+    bare = {"running_mean": 31.25, "waiting_mean": None, "preemptions": 0.0}
+    assert facts(run_document(made(changed(server=told)), EN))["server"] == (
+        "3.50 of 8 slots busy, 0 waiting, 412 ms in its queue, 12 preemptions"
+    )
+    assert facts(run_document(made(changed(server=bare)), EN))["server"] == "31.2 running"
+    assert "server" not in facts(run_document(made(changed(server={"prefix_hit_ratio": 0.5})), EN))
+
+
 def test_a_reader_who_did_not_start_the_run_is_told_what_it_was_and_every_note() -> None:
     many = tuple(msgspec.structs.replace(SHORT, slug=slug, params=params) for slug, params in _SEVEN)
     document = run_document(made(findings=many, verdict="marked"), EN, conditions=True)

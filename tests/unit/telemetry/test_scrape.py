@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nilometer.telemetry.scrape import HEAD, Look, ScrapeOrder, looks, packed
+from nilometer.core.telemetry import Look
+from nilometer.telemetry.scrape import HEAD, ScrapeOrder, looks, packed
 from nilometer.telemetry.scrape_child import run
 
 LOOKS = [Look(1, 2, "vllm:num_requests_running 3\n中文"), Look(3, 9, fault="timeout"), Look(10, 11, "")]
