@@ -61,7 +61,8 @@ NO_PROBE = {"probe": False}
 """Where a probe might get lost, or take what is there for the load."""
 LIMIT = {"timeouts": Timeouts(total_s=2.0)}
 RETRIED = {"drop_share": 0.12, "timeout_s": 1.0, "retries": 4}
-LONG_PREFIX = MIXED | {"shared_prefix_tokens": 160, "input_tokens": "uniform:176,256"}
+LONG_PREFIX = MIXED | {"shared_prefix_tokens": 160, "input_tokens": "uniform:180,700"}
+SHORT = MIXED | {"output_tokens": "uniform:8,24"}
 KINDS: tuple[Kind, ...] = (
     Kind("healthy", ()),
     Kind("healthy_replicas", (), {"replicas": 2}),
@@ -74,12 +75,12 @@ KINDS: tuple[Kind, ...] = (
     _kind("failures", name="failures_gateway", spec=NO_PROBE),
     _kind("failures", {"faults": RETRIED}, name="failures_retried", spec=NO_PROBE),
     _kind("too_short", "healthy", levels={1: 1.0, 4: 1.0, 16: 1.0}),
-    _kind("prefix_flattered", "prefix-cache", prompts=LONG_PREFIX),
+    _kind("prefix_flattered", {"setting": {"prefix_cache": True}}, prompts=LONG_PREFIX),
     _kind("unreal_lengths", "healthy", prompts={"input_tokens": "128", "output_tokens": "40"}),
     _kind("short_answers", {"faults": {"early_eos_share": 0.8}}),
     _kind("grouped_tokens"),
     _kind("queue"),
-    _kind("decode_compute"),
+    _kind("decode_compute", prompts=SHORT),
     _kind("prefill"),
     _kind("prefill_stalls"),
     _kind("kv_capacity"),
