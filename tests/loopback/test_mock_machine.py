@@ -120,6 +120,17 @@ def test_what_never_fits_is_refused() -> None:
     assert (lines[0].meant, lines[0].error) == ("too_long", "http_4xx")
 
 
+def test_where_contexts_are_set_aside_the_longest_is_told_and_kept() -> None:
+    with playing(setting={"reserve": "context", "context_tokens": 32, "kv_blocks": 4}) as mock:
+        models = json.loads(fetch(f"{mock.url}/v1/models", timeout_s=5).body)
+        long, *others = at_once(mock, asked(31), *[asked(10)] * 3)
+        lines = truth(mock, 4)
+    assert models["data"][0]["max_model_len"] == 32
+    assert (long.status, [answer.status for answer in others]) == (400, [200] * 3)
+    ends = sorted(line.due_ns[-1] for line in lines if line.due_ns)
+    assert max(line.start_ns or 0 for line in lines) >= ends[0]  # two contexts fill the cache
+
+
 def test_the_first_ones_meet_a_cold_service() -> None:
     with playing(faults={"cold_requests": 2, "cold_s": 0.08}) as mock:
         in_turn(mock, *[asked(1)] * 4)

@@ -110,6 +110,12 @@ class Played:
         if not self._ringing:
             self._ring()
 
+    @property
+    def context_tokens(self) -> int | None:
+        """The longest request, where the engine sets so much aside for each."""
+        table = self._service.setting
+        return table.context_tokens if table.reserve == "context" else None
+
     def page(self) -> bytes:
         """The service's page of metrics, in the names of vLLM, as of now."""
         if not self._ringing:

@@ -63,6 +63,10 @@ class Scripted:
                 stream.entry.left_ns = time.monotonic_ns()
             self._end(stream)
 
+    @property
+    def context_tokens(self) -> None:
+        """A script serves prompts of any length."""
+
     def page(self) -> None:
         """A script has no engine whose metrics could be shown."""
 

@@ -37,6 +37,9 @@ class Pacing(Protocol):
 
     def page(self) -> bytes | None: ...
 
+    @property
+    def context_tokens(self) -> int | None: ...
+
     def close(self) -> None: ...
 
 
@@ -155,7 +158,9 @@ class MockServer:
         self._reply(connection, mock_answer.whole(200, "application/json", msgspec.json.encode(value)))
 
     def _models(self, connection: Connection, _: Request) -> None:
-        rows = [{"id": name, "object": "model", "owned_by": "nilo-mock"} for name in self.script.models]
+        context = self._pacing.context_tokens
+        more = {} if context is None else {"max_model_len": context}
+        rows = [{"id": name, "object": "model", "owned_by": "nilo-mock", **more} for name in self.script.models]
         self._reply_json(connection, {"object": "list", "data": rows})
 
     def _health(self, connection: Connection, _: Request) -> None:
