@@ -23,7 +23,7 @@ from nilometer.diagnose.rules import RULES, Rule
 from nilometer.metrics.catalogue import METRICS
 from nilometer.text.i18n import LANGUAGES, Catalogue
 
-from . import plan_tables
+from . import plan_tables, service_tables
 from .markdown import row_of
 
 FOLDER = Path(__file__).parent / "reference"
@@ -114,6 +114,7 @@ BODIES: dict[str, Callable[[Catalogue], Iterator[str]]] = {
     "models": plan_tables.models,
     "devices": plan_tables.devices,
     "plan-accuracy": plan_tables.accuracy,
+    "services": service_tables.services,
 }
 
 

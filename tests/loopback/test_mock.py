@@ -155,6 +155,22 @@ def test_each_answered_fault_is_what_it_says(kind: str) -> None:
     assert (b"retry-after: 3" in data) == (kind == "http_429")
 
 
+def test_a_client_of_http_1_0_reads_to_the_end_of_the_connection() -> None:
+    with launched(Script(ttft_ms=5, gap_ms=2)) as mock:
+        parts = urlsplit(mock.url)
+        body = json.dumps(asked(4)).encode()
+        with socket.create_connection((parts.hostname or "", parts.port or 0), timeout=10) as client:
+            client.sendall(b"POST /v1/chat/completions HTTP/1.0\r\ncontent-length: %d\r\n\r\n" % len(body) + body)
+            data = b"".join(iter(lambda: client.recv(1 << 16), b""))
+    head, _, rest = data.partition(b"\r\n\r\n")
+    assert b"transfer-encoding" not in head
+    assert b"connection: close" in head
+    events = rest.decode().strip().split("\n\n")
+    assert all(event.startswith("data: ") for event in events)
+    assert events[-1] == "data: [DONE]"
+    assert len(events) == 4 + 2
+
+
 def test_a_dropped_request_gets_no_byte() -> None:
     with one_answer(Script(ttft_ms=5, faults=[Fault("drop", 1.0, 0)])) as (data, line, _, _):
         assert data == b""

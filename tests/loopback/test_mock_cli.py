@@ -79,6 +79,9 @@ def test_the_machine_form_names_the_address() -> None:
         (["--tls-key", __file__], "mock_option"),
         (["--tls-cert", __file__], "mock_certificate"),
         (["--truth", "/no/such/folder/file"], "file_unwritable"),
+        (["--service", "que"], "mock_service"),
+        (["--service", "/no/such/service.toml"], "file_unreadable"),
+        (["--service", "queue", "--ttft", "1s"], "mock_option"),
     ],
 )
 def test_what_cannot_be_is_refused_in_one_line(arguments: list[str], slug: str) -> None:
@@ -95,3 +98,27 @@ def test_the_help_names_every_fault() -> None:
         out = process.communicate(timeout=20)[0].decode()
     assert process.returncode == 0
     assert [kind for kind in FAULTS if kind not in out] == []
+
+
+def test_the_services_that_are_ready_are_listed_in_both_languages() -> None:
+    for lang, says in (("en", "nothing is wrong"), ("zh", "没有问题")):
+        with nilo("--list-services", "--json", "--lang", lang) as process:
+            told = json.loads(process.communicate(timeout=20)[0])
+        assert process.returncode == 0
+        assert told["services"][0] == {"name": "healthy", "says": says}
+        assert "queue" in [one["name"] for one in told["services"]]
+
+
+def test_a_service_of_a_file_is_played(tmp_path: Path) -> None:
+    file = tmp_path / "slow.toml"
+    file.write_text("[cost]\nfixed_ms = 20\n", "utf-8")
+    with nilo("--service", str(file), "--json", "--truth", str(tmp_path / "truth")) as process:
+        assert process.stdout is not None
+        told = json.loads("".join(line.decode() for line in iter(process.stdout.readline, b"}\n")) + "}")
+        messages = [{"role": "user", "content": "how high"}]
+        status, _ = post(told["url"], {"model": "mock", "messages": messages, "max_tokens": 3})
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=20)
+    assert (status, told["service"]) == (200, str(file))
+    (line,) = read_truth((tmp_path / "truth").read_bytes())
+    assert (line.due_ns[0] - line.read_ns) / 1e6 == pytest.approx(60, abs=0.1)  # whole: due with its last token

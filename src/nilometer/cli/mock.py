@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from nilometer import __version__
 from nilometer.core.errors import SpecError
 
 from .session import Session, shared_options
 from .values import SHARE, Seconds, Unfit
+
+if TYPE_CHECKING:
+    from nilometer.engines.mock_service import Service
 
 FAULT_NAMES = "http_400 http_429 http_500 http_503 drop mute cut stall stream_error html200 garbage noise drip flood"
 _TIMES = {
@@ -22,6 +26,8 @@ _TIMES = {
     "role_lead": "role_lead_ms",
 }
 """Options in seconds -> the script's fields in ms."""
+_PACING = (*_TIMES, "noise", "slots", "aligned", "tokens_per_frame", "late_headers", "faults", "null")
+"""Options that say when an answer comes: with a service its engine says it."""
 
 
 class Span(click.ParamType[tuple[int, int]]):
@@ -47,6 +53,14 @@ TIME = Seconds()
     "--model", "models", multiple=True, default=("mock",), show_default=True, help="A model it serves; may repeat."
 )
 @click.option("--any-model", is_flag=True, help="Answer for any model name instead of refusing unknown ones.")
+@click.option(
+    "--service",
+    "service_name",
+    metavar="NAME|FILE",
+    help="Play this service: a batching engine with a fault of its own, ready under a name, or described in a .toml"
+    " file. It also serves GET /metrics.",
+)
+@click.option("--list-services", is_flag=True, help="The names of those that are ready; serve nothing.")
 @click.option("--ttft", type=TIME, default="200ms", show_default=True, help="Request read to first token.")
 @click.option("--gap", type=TIME, default="20ms", show_default=True, help="From one token to the next.")
 @click.option("--gap-per-stream", type=TIME, default="0ms", help="Added to the gap for each other request in service.")
@@ -106,9 +120,14 @@ def command(session: Session, **options: Any) -> None:
 
     Every time counts from the moment a request was fully read. The truth log holds ns of CLOCK_MONOTONIC.
     """
-    from nilometer.engines.mock import Hosting, serve
+    from nilometer.engines.mock import Hosting, serve, served
     from nilometer.engines.mock_script import Script, parse_fault
 
+    if options.pop("list_services"):
+        _list_services(session)
+        return
+    name = options.pop("service_name")
+    service = None if name is None else _service(name)
     hosting = Hosting(
         port=options.pop("port"),
         truth=options.pop("truth"),
@@ -122,15 +141,43 @@ def command(session: Session, **options: Any) -> None:
         raise SpecError("mock_option", option="--tls-key needs --tls-cert")
     models, faults = tuple(options.pop("models")), [parse_fault(text) for text in options.pop("faults")]
     times: dict[str, Any] = {field: _ms(options.pop(name)) for name, field in _TIMES.items()}
-    script = Script(models=models, faults=faults, **times, **options)
+    script = served(Script(models=models, faults=faults, **times, **options), service)
 
     def ready(url: str) -> None:
         machine = {"nilometer": __version__, "format": 1, "kind": "mock", "url": url, "models": script.models}
-        session.emit(machine, lambda: url)
+        session.emit(machine | {"service": name}, lambda: url)
         session.tell(session.words.say("screen.mock_serving", url=url, model=script.models[0]))
+        if name is not None:
+            session.tell(session.words.say("screen.mock_playing", url=url, service=name))
 
-    answered = serve(script, hosting, ready)
+    answered = serve(script, hosting, ready, service)
     session.tell(session.words.say("screen.mock_done", requests=answered, truth=hosting.truth or "-"))
+
+
+def _service(name: str) -> Service:
+    """The service asked for; no option beside it may say when an answer comes: slug `mock_option`."""
+    from nilometer.engines.mock_service import service
+
+    context = click.get_current_context()
+    for one in context.command.params:
+        given = context.get_parameter_source(str(one.name)) is not ParameterSource.DEFAULT
+        if given and one.name in _PACING:
+            raise SpecError("mock_option", option=f"{one.opts[0]} --service")
+    return service(name)
+
+
+def _list_services(session: Session) -> None:
+    from nilometer.engines.mock_service import ready
+
+    rows = [(name, session.words.say(f"screen.mock_service_{name.replace('-', '_')}")) for name in ready()]
+    machine = {
+        "nilometer": __version__,
+        "format": 1,
+        "kind": "mock_services",
+        "services": [{"name": name, "says": says} for name, says in rows],
+    }
+    width = max(len(name) for name, _ in rows)
+    session.emit(machine, lambda: "\n".join(f"{name:<{width}}  {says}" for name, says in rows))
 
 
 def _ms(seconds: float | None) -> float | None:

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
@@ -20,8 +21,11 @@ from nilometer.core.errors import EngineError, NiloError, SpecError
 from nilometer.net.fetch import fetch
 
 from . import mock_tls
+from .mock_machine import Played
 from .mock_script import Script
+from .mock_scripted import Scripted
 from .mock_server import MockServer
+from .mock_service import Service
 from .mock_truth import TruthLine, TruthLog, read_truth
 
 STOP_WAIT_S = 10.0
@@ -47,8 +51,10 @@ class Hosting(msgspec.Struct, frozen=True, kw_only=True):
     watch_stdin: bool = False
 
 
-def serve(script: Script, hosting: Hosting, ready: Callable[[str], None]) -> int:
+def serve(script: Script, hosting: Hosting, ready: Callable[[str], None], service: Service | None = None) -> int:
     """Serve until SIGTERM, SIGINT or a bound; calls `ready` with the base URL. Returns the number of requests answered.
+
+    With a `service` the machine of its engine paces the answers, and the script says what is in them.
 
     Refuses a truth file that cannot be written before anything is served: slug `file_unwritable`.
     """
@@ -57,7 +63,7 @@ def serve(script: Script, hosting: Hosting, ready: Callable[[str], None]) -> int
         file = stack.enter_context(_truth_file(hosting.truth)) if hosting.truth not in (None, IN_MEMORY) else None
         context = stack.enter_context(_tls(hosting))
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-            answered = runner.run(_serve(script, hosting, log, context, ready))
+            answered = runner.run(_serve(script, hosting, log, context, ready, service))
         if log is not None and file is not None:
             file.writelines(log.lines(unfinished=True))
     return answered
@@ -96,11 +102,18 @@ async def _serve(
     log: TruthLog | None,
     context: ssl.SSLContext | None,
     ready: Callable[[str], None],
+    service: Service | None,
 ) -> int:
     loop = asyncio.get_running_loop()
     stopped = asyncio.Event()
     server = MockServer(
-        script, loop, truth=log, tls=context, requests_limit=hosting.requests_limit, on_limit=stopped.set
+        served(script, service),
+        loop,
+        pacing=Scripted if service is None else partial(Played, service),
+        truth=log,
+        tls=context,
+        requests_limit=hosting.requests_limit,
+        on_limit=stopped.set,
     )
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopped.set)
@@ -118,6 +131,13 @@ async def _serve(
         if hosting.watch_stdin:
             loop.remove_reader(sys.stdin.fileno())
     return server.answered
+
+
+def served(script: Script, service: Service | None) -> Script:
+    """The script with all models that are served: adapters are models of their own."""
+    if service is None or not service.adapters:
+        return script
+    return msgspec.structs.replace(script, models=(*script.models, *service.adapters))
 
 
 class Mock:
@@ -143,14 +163,14 @@ class Mock:
 
 
 @contextlib.contextmanager
-def launched(script: Script, hosting: Hosting | None = None) -> Iterator[Mock]:
+def launched(script: Script, hosting: Hosting | None = None, service: Service | None = None) -> Iterator[Mock]:
     """A mock server as a child process, its truth kept in memory unless `hosting` says otherwise; ended on leaving.
 
     It also ends when this process dies: it watches its standard input. When it does not start: the slug it gave, or
     `mock_failed`.
     """
     placed = msgspec.structs.replace(hosting or Hosting(truth=IN_MEMORY), watch_stdin=True)
-    orders = msgspec.json.encode([script, placed]).decode()
+    orders = msgspec.msgpack.encode([script, placed, service]).hex()  # JSON has no infinite times
     command = [sys.executable, "-m", "nilometer.engines.mock", orders]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
         try:
@@ -175,9 +195,11 @@ def _stop(child: subprocess.Popen[bytes]) -> None:
 
 
 def _child(orders: str) -> None:
-    script, hosting = msgspec.json.decode(orders, type=tuple[Script, Hosting])
+    script, hosting, service = msgspec.msgpack.decode(
+        bytes.fromhex(orders), type=tuple[Script, Hosting, Service | None]
+    )
     try:
-        serve(script, hosting, lambda url: print(url, flush=True))  # noqa: T201 - the line the parent waits for
+        serve(script, hosting, lambda url: print(url, flush=True), service)  # noqa: T201 - the parent waits for it
     except NiloError as fault:
         print(msgspec.json.encode([fault.slug, fault.params]).decode(), flush=True)  # noqa: T201 - as above
         sys.exit(1)

@@ -47,13 +47,18 @@ class Answer(NamedTuple):
 
 _REASONS = {200: "OK", 204: "No Content", 400: "Bad Request", 401: "Unauthorized", 404: "Not Found"}
 _REASONS |= {405: "Method Not Allowed", 413: "Content Too Large", 429: "Too Many Requests"}
-_REASONS |= {500: "Internal Server Error", 503: "Service Unavailable"}
+_REASONS |= {500: "Internal Server Error", 503: "Service Unavailable", 504: "Gateway Timeout"}
 
 
 def head(
-    status: int, content_type: str, request_id: str | None = None, length: int | None = None, more: Sequence[str] = ()
+    status: int,
+    content_type: str,
+    request_id: str | None = None,
+    length: int | None = None,
+    more: Sequence[str] = (),
+    chunked: bool = True,
 ) -> bytes:
-    """Response headers; chunked where no `length` is given."""
+    """Response headers; where no `length` is given the body comes in chunks, or up to the end of the connection."""
     lines = [
         f"HTTP/1.1 {status} {_REASONS.get(status, 'Unknown')}",
         "server: nilo-mock",
@@ -62,7 +67,10 @@ def head(
     if request_id:
         lines.append(f"x-request-id: {request_id}")
     lines.extend(more)
-    lines.append("transfer-encoding: chunked" if length is None else f"content-length: {length}")
+    if length is not None:
+        lines.append(f"content-length: {length}")
+    elif chunked:
+        lines.append("transfer-encoding: chunked")
     return ("\r\n".join(lines) + "\r\n\r\n").encode()
 
 
@@ -101,7 +109,7 @@ def answer(script: Script, ask: Ask, number: int, request_id: str, fault: Fault 
     """The steps of request `number`; offsets from the start of service."""
     if fault is not None and fault.kind in _AT_ONCE:
         return _at_once(script, ask, request_id, fault)
-    writer = _Writer(paced(script, number), ask, number, request_id)
+    writer = Writer(paced(script, number), ask, number, request_id)
     if not ask.stream:
         return Answer(200, _whole_steps(writer, fault), writer.reasoning_tokens)
     steps = writer.steps() if fault is None else _broken(writer, fault)
@@ -146,7 +154,7 @@ def _single(at_ns: int, status: int, request_id: str, fault: Fault) -> Step:
 # --- streams -----------------------------------------------------------------------------------------------------
 
 
-class _Writer:
+class Writer:
     """Builds the pieces of one answer. Fixed parts of a frame are made once."""
 
     def __init__(self, script: Script, ask: Ask, number: int, request_id: str) -> None:
@@ -156,23 +164,33 @@ class _Writer:
         self.prompt_tokens = prompt_tokens(script, ask)
         self.length: Length = draw_length(script, number, ask.limit, ask.ignore_eos, ask.min_tokens)
         self.reasoning_tokens = min(script.reasoning_tokens, self.length.tokens) if ask.chat else 0
+        self.cached_tokens: int | None = None
+        """Prompt tokens taken from a cache; None where there is none, or it is not known yet."""
         self.first_ns = script.first_token_ns(self.prompt_tokens)
         model = msgspec.json.encode(ask.model or script.models[0]).decode()
         kind = "chat.completion.chunk" if ask.chat else "text_completion"
         self._opening = f'{{"id":"{request_id}","object":"{kind}","created":{CREATED_S},"model":{model},"choices":['
         self._newline = "\r\n" if script.crlf else "\n"
 
-    def head(self) -> bytes:
-        return head(200, "text/event-stream; charset=utf-8", self.request_id, more=["cache-control: no-cache"])
+    def head(self, more: Sequence[str] = ()) -> bytes:
+        """The response headers of a stream."""
+        told = ["cache-control: no-cache", *more, *([] if self.ask.chunked else ["connection: close"])]
+        return head(200, "text/event-stream; charset=utf-8", self.request_id, more=told, chunked=self.ask.chunked)
+
+    def piece(self, data: bytes) -> bytes:
+        """Of the body, as the client can read it."""
+        return chunk(data) if self.ask.chunked else data
 
     def event(self, data: str) -> bytes:
-        """One event, as a piece of the chunked body."""
-        return chunk(f"data: {data}{self._newline}{self._newline}".encode())
+        """One event, as a piece of the body."""
+        return self.piece(f"data: {data}{self._newline}{self._newline}".encode())
 
     def comment(self) -> bytes:
-        return chunk(f": keep-alive{self._newline}{self._newline}".encode())
+        """A line that says nothing."""
+        return self.piece(f": keep-alive{self._newline}{self._newline}".encode())
 
     def role(self) -> bytes:
+        """The empty frame in front of the first token of a chat."""
         delta = '{"role":"assistant","content":""}'
         return self.event(f'{self._opening}{{"index":0,"delta":{delta},"logprobs":null,"finish_reason":null}}]}}')
 
@@ -192,6 +210,8 @@ class _Writer:
         """Usage object after `tokens` output tokens."""
         counts = f'"prompt_tokens":{self.prompt_tokens},"completion_tokens":{tokens}'
         total = f'"total_tokens":{self.prompt_tokens + tokens}'
+        if self.cached_tokens is not None:
+            total += f',"prompt_tokens_details":{{"cached_tokens":{self.cached_tokens}}}'
         if not self.reasoning_tokens:
             return f"{{{counts},{total}}}"
         thought = min(tokens, self.reasoning_tokens)
@@ -206,7 +226,29 @@ class _Writer:
         parts = [self.event(finish)]
         if self.script.usage == "own" and self.ask.include_usage:
             parts.append(self.event(f'{self._opening}],"usage":{self.usage(self.length.tokens)}}}'))
-        return b"".join([*parts, self.event("[DONE]"), END])
+        return b"".join([*parts, self.event("[DONE]"), END if self.ask.chunked else b""])
+
+    def whole(self) -> bytes:
+        """The body of a whole answer."""
+        thought, total = self.reasoning_tokens, self.length.tokens
+        choice: dict[str, object] = {"index": 0, "logprobs": None, "finish_reason": self.length.finish_reason}
+        if self.ask.chat:
+            message: dict[str, object] = {"role": "assistant", "content": _text(thought, total)}
+            if thought:
+                message[self.script.reasoning_field] = _text(0, thought)
+            choice["message"] = message
+        else:
+            choice["text"] = _text(0, total)
+        told: dict[str, object] = {
+            "id": self.request_id,
+            "object": "chat.completion" if self.ask.chat else "text_completion",
+            "created": CREATED_S,
+            "model": self.ask.model or self.script.models[0],
+            "choices": [choice],
+        }
+        if self.script.usage != "none":
+            told["usage"] = msgspec.Raw(self.usage(total).encode())
+        return msgspec.json.encode(told)
 
     def opening_steps(self) -> Iterator[Step]:
         """Headers, comments and the role frame."""
@@ -225,6 +267,13 @@ class _Writer:
     @property
     def _has_role(self) -> bool:
         return self.ask.chat and self.script.role_lead_ms is not None
+
+    def matter(self, first: int, count: int) -> bytes:
+        """Tokens that come together, in one frame, or two at the border of reasoning and answer."""
+        inside = self.reasoning_tokens - first
+        if 0 < inside < count:
+            return self.frame(first, inside) + self.frame(first + inside, count - inside)
+        return self.frame(first, count)
 
     def frame_spans(self, stop_at: int) -> Iterator[tuple[int, int]]:
         """(first token, tokens) of each frame with matter; a frame holds reasoning or answer, never both."""
@@ -256,7 +305,7 @@ class _Writer:
         yield Step(self.last_ns(self.length.tokens), self.tail())
 
 
-def _broken(writer: _Writer, fault: Fault) -> Iterator[Step]:
+def _broken(writer: Writer, fault: Fault) -> Iterator[Step]:
     """A stream that goes wrong after some tokens, as the fault says."""
     if fault.kind == "drip":
         yield from _drip(writer, fault.after * NS_PER_MS)
@@ -279,7 +328,7 @@ def _broken(writer: _Writer, fault: Fault) -> Iterator[Step]:
         yield Step(at_ns, writer.event('{"id":"mock, "choices":[{"delta":{{{') + END)
 
 
-def _drip(writer: _Writer, every_ns: int) -> Iterator[Step]:
+def _drip(writer: Writer, every_ns: int) -> Iterator[Step]:
     yield Step(0, writer.head())
     at_ns = 0
     for step in writer.frame_steps(writer.length.tokens):
@@ -289,7 +338,7 @@ def _drip(writer: _Writer, every_ns: int) -> Iterator[Step]:
     yield Step(at_ns, writer.tail())
 
 
-def _flood(writer: _Writer, mib: int) -> Iterator[Step]:
+def _flood(writer: Writer, mib: int) -> Iterator[Step]:
     yield Step(writer.first_ns, chunk(b'data: {"id":"'))
     piece = chunk(b"x" * MIB)
     for _ in range(mib):
@@ -300,10 +349,10 @@ def _flood(writer: _Writer, mib: int) -> Iterator[Step]:
 # --- whole answers -----------------------------------------------------------------------------------------------
 
 
-def _whole_steps(writer: _Writer, fault: Fault | None) -> Iterator[Step]:
+def _whole_steps(writer: Writer, fault: Fault | None) -> Iterator[Step]:
     """One write when the last token would be due. Faults inside a stream become their nearest whole form."""
     at_ns = writer.first_ns + (writer.length.tokens - 1) * writer.script.gap_ns
-    body = _whole_body(writer)
+    body = writer.whole()
     full = whole(200, "application/json", body, writer.request_id)
     if fault is None:
         yield from _decoding(writer)
@@ -319,33 +368,11 @@ def _whole_steps(writer: _Writer, fault: Fault | None) -> Iterator[Step]:
         yield Step(at_ns, full[: -(len(body) // 2)], then="hang")
 
 
-def _decoding(writer: _Writer) -> Iterator[Step]:
+def _decoding(writer: Writer) -> Iterator[Step]:
     """Where others slow the decoding down, each token is waited for: they come and go meanwhile."""
     if writer.script.gap_ms_per_stream:
         for token in range(writer.length.tokens):
             yield Step(writer.first_ns + token * writer.script.gap_ns, b"", gaps=min(token, 1))
-
-
-def _whole_body(writer: _Writer) -> bytes:
-    thought, total = writer.reasoning_tokens, writer.length.tokens
-    choice: dict[str, object] = {"index": 0, "logprobs": None, "finish_reason": writer.length.finish_reason}
-    if writer.ask.chat:
-        message: dict[str, object] = {"role": "assistant", "content": _text(thought, total)}
-        if thought:
-            message[writer.script.reasoning_field] = _text(0, thought)
-        choice["message"] = message
-    else:
-        choice["text"] = _text(0, total)
-    told: dict[str, object] = {
-        "id": writer.request_id,
-        "object": "chat.completion" if writer.ask.chat else "text_completion",
-        "created": CREATED_S,
-        "model": writer.ask.model or writer.script.models[0],
-        "choices": [choice],
-    }
-    if writer.script.usage != "none":
-        told["usage"] = msgspec.Raw(writer.usage(total).encode())
-    return msgspec.json.encode(told)
 
 
 def _text(first: int, stop: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -44,6 +45,8 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
 
     chat: bool
     model: str | None
+    texts: tuple[str, ...]
+    """Of its prompt, in order."""
     words: int
     stream: bool
     has_stream_options: bool
@@ -51,6 +54,8 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     limit: int | None
     ignore_eos: bool
     min_tokens: int
+    chunked: bool = True
+    """Whether the client can read a body in chunks."""
 
 
 _decode = msgspec.json.Decoder(_Body).decode
@@ -69,10 +74,12 @@ def decode(body: bytes, chat: bool) -> Ask:
     limit = asked.max_tokens if asked.max_completion_tokens is None else asked.max_completion_tokens
     if limit is not None and limit < 1:
         raise Refusal(400, "'max_tokens' must be at least 1")
+    texts = tuple(_chat_texts(asked.messages or []) if chat else _prompt_texts(asked.prompt or ""))
     return Ask(
         chat=chat,
         model=asked.model,
-        words=_chat_words(asked.messages or []) if chat else _prompt_words(asked.prompt or ""),
+        texts=texts,
+        words=sum(len(text.split()) for text in texts),
         stream=asked.stream,
         has_stream_options=asked.stream_options is not None,
         include_usage=asked.stream_options is not None and asked.stream_options.include_usage,
@@ -82,18 +89,16 @@ def decode(body: bytes, chat: bool) -> Ask:
     )
 
 
-def _chat_words(messages: list[_Message]) -> int:
-    return sum(_content_words(message.content) for message in messages)
+def _chat_texts(messages: list[_Message]) -> Iterator[str]:
+    for message in messages:
+        if isinstance(message.content, str):
+            yield message.content
+        else:
+            yield from (str(part.get("text", "")) for part in message.content or [])
 
 
-def _content_words(content: str | list[dict[str, Any]] | None) -> int:
-    if isinstance(content, str):
-        return len(content.split())
-    return sum(len(str(part.get("text", "")).split()) for part in content or [])
-
-
-def _prompt_words(prompt: str | list[str]) -> int:
-    return len(prompt.split()) if isinstance(prompt, str) else sum(len(text.split()) for text in prompt)
+def _prompt_texts(prompt: str | list[str]) -> list[str]:
+    return [prompt] if isinstance(prompt, str) else prompt
 
 
 class _Tokenize(msgspec.Struct):

@@ -30,6 +30,8 @@ class Request(NamedTuple):
     body: bytes
     read_ns: int
     keep_alive: bool
+    chunked: bool = True
+    """Whether a body without a length may come in chunks: not to a client of HTTP/1.0, which reads to the end."""
 
 
 class Tls:
@@ -162,8 +164,9 @@ class Connection:
             return
         method = self._parser.get_method().decode()
         keep_alive = self._parser.should_keep_alive()
-        path = self._url.decode("latin-1")
-        self._asked.append(Request(method, path, self._headers, bytes(self._body), self._read_ns, keep_alive))
+        path, chunked = self._url.decode("latin-1"), self._parser.get_http_version() != "1.0"
+        body = bytes(self._body)
+        self._asked.append(Request(method, path, self._headers, body, self._read_ns, keep_alive and chunked, chunked))
         if self._current is None:
             self._next()
 

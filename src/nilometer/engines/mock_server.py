@@ -1,46 +1,50 @@
-"""The mock server: a real HTTP/1.1 server on 127.0.0.1 that answers as its Script says and logs what it did.
+"""The mock server: a real HTTP/1.1 server on 127.0.0.1 that logs what it did. When an answer leaves is its pacing's:
+by a Script (`mock_scripted`) or by the machine of an engine (`mock_machine`).
 
-One loop, one heap of due writes, one alarm. Must not measure anything: it is what others are measured against.
+One loop, one alarm. Must not measure anything: it is what others are measured against.
 """
 
 from __future__ import annotations
 
 import asyncio
-import heapq
 import socket
 import ssl
 import time
-from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from typing import Protocol
 
 import msgspec
 
 from nilometer.core.errors import EngineError
 
 from . import mock_answer
-from .mock_alarm import Alarm
-from .mock_answer import Step
 from .mock_ask import Ask, Refusal, decode, tokenize
 from .mock_connection import Connection, Request, Tls
-from .mock_script import FAULTS, Script, draw_fault
+from .mock_script import Script
+from .mock_scripted import Scripted
 from .mock_truth import Entry, TruthLog
 
 BACKLOG = 4096
 Handler = Callable[[Connection, Request], None]
 
 
-class Stream:
-    """One answer on its way out."""
+class Pacing(Protocol):
+    """When the pieces of an answer leave. Each request that it was given comes to an end or its client goes."""
 
-    __slots__ = ("connection", "ended", "entry", "start_ns", "step", "steps")
+    def begin(self, connection: Connection, entry: Entry, ask: Ask) -> None: ...
 
-    def __init__(self, connection: Connection, entry: Entry, steps: Iterator[Step]) -> None:
-        self.connection = connection
-        self.entry = entry
-        self.steps = steps
-        self.step: Step | None = None
-        self.start_ns = 0
-        self.ended = False
+    def left(self, connection: Connection) -> None: ...
+
+    def page(self) -> bytes | None: ...
+
+    @property
+    def context_tokens(self) -> int | None: ...
+
+    def close(self) -> None: ...
+
+
+Pacer = Callable[[Script, asyncio.AbstractEventLoop, Callable[[], None]], Pacing]
+"""Makes one; what it is handed last is called at every end."""
 
 
 class MockServer:
@@ -51,6 +55,7 @@ class MockServer:
         script: Script,
         loop: asyncio.AbstractEventLoop,
         *,
+        pacing: Pacer = Scripted,
         truth: TruthLog | None = None,
         tls: ssl.SSLContext | None = None,
         requests_limit: int | None = None,
@@ -67,17 +72,13 @@ class MockServer:
         self._connections: set[Connection] = set()
         self._accepted = 0
         self._number = 0
-        self._streams: dict[Connection, Stream] = {}
-        self._waiting: deque[Stream] = deque()
-        self._in_service = 0
-        self._due: list[tuple[int, int, Stream]] = []
-        self._ties = 0
-        self._alarm = Alarm(loop, self._ring)
+        self._pacing = pacing(script, loop, self._count)
         self._routes: dict[tuple[str, str], Handler] = {
             ("POST", "/v1/chat/completions"): lambda c, r: self._generate(c, r, chat=True),
             ("POST", "/v1/completions"): lambda c, r: self._generate(c, r, chat=False),
             ("GET", "/v1/models"): self._models,
             ("GET", "/health"): self._health,
+            ("GET", "/metrics"): self._page,
             ("POST", "/tokenize"): self._tokenize,
             ("GET", "/truth"): self._hand_truth,
             ("DELETE", "/truth"): self._clear_truth,
@@ -122,15 +123,11 @@ class MockServer:
             self._listener = None
         for connection in list(self._connections):
             connection.close()
-        self._alarm.close()
+        self._pacing.close()
 
     def _left(self, connection: Connection) -> None:
         self._connections.discard(connection)
-        stream = self._streams.get(connection)
-        if stream is not None:
-            if stream.entry.end_ns is None:
-                stream.entry.left_ns = time.monotonic_ns()
-            self._end(stream)
+        self._pacing.left(connection)
 
     # -- routes
 
@@ -161,11 +158,19 @@ class MockServer:
         self._reply(connection, mock_answer.whole(200, "application/json", msgspec.json.encode(value)))
 
     def _models(self, connection: Connection, _: Request) -> None:
-        rows = [{"id": name, "object": "model", "owned_by": "nilo-mock"} for name in self.script.models]
+        context = self._pacing.context_tokens
+        more = {} if context is None else {"max_model_len": context}
+        rows = [{"id": name, "object": "model", "owned_by": "nilo-mock", **more} for name in self.script.models]
         self._reply_json(connection, {"object": "list", "data": rows})
 
     def _health(self, connection: Connection, _: Request) -> None:
         self._reply_json(connection, {"status": "ok"})
+
+    def _page(self, connection: Connection, _: Request) -> None:
+        page = self._pacing.page()
+        if page is None:
+            raise Refusal(404, "no GET /metrics here", "not_found_error")
+        self._reply(connection, mock_answer.whole(200, "text/plain; version=0.0.4; charset=utf-8", page))
 
     def _tokenize(self, connection: Connection, request: Request) -> None:
         if not self.script.tokenize:
@@ -199,11 +204,7 @@ class MockServer:
         except Refusal as refused:
             self._refuse(connection, entry, refused)
             return
-        stream = self._prepare(connection, entry, ask)
-        if self.script.slots and self._in_service >= self.script.slots:
-            self._waiting.append(stream)
-        else:
-            self._serve(stream, request.read_ns)
+        self._pacing.begin(connection, entry, ask)
 
     def _accepted_ask(self, request: Request, chat: bool) -> Ask:
         ask = decode(request.body, chat)
@@ -212,7 +213,7 @@ class MockServer:
             raise Refusal(404, f"The model `{ask.model}` does not exist. Models served: {served}", "NotFoundError")
         if ask.has_stream_options and self.script.refuse_stream_options:
             raise Refusal(400, "Unrecognized request argument supplied: stream_options")
-        return ask
+        return ask if request.chunked else msgspec.structs.replace(ask, chunked=False)
 
     def _refuse(self, connection: Connection, entry: Entry, refused: Refusal) -> None:
         entry.meant, entry.status = "refused", refused.status
@@ -221,96 +222,6 @@ class MockServer:
         entry.end_ns = time.monotonic_ns()
         self._count()
         connection.finish()
-
-    def _prepare(self, connection: Connection, entry: Entry, ask: Ask) -> Stream:
-        fault = draw_fault(self.script, entry.n)
-        reply = mock_answer.answer(self.script, ask, entry.n, entry.id, fault)
-        entry.status = reply.status or None
-        entry.prompt_tokens = mock_answer.prompt_tokens(self.script, ask)
-        entry.reasoning_tokens = reply.reasoning_tokens
-        if fault is not None:
-            entry.meant = fault.kind
-            entry.outcome, entry.error = FAULTS[fault.kind][:2]
-        stream = Stream(connection, entry, reply.steps)
-        self._streams[connection] = stream
-        return stream
-
-    def _serve(self, stream: Stream, start_ns: int) -> None:
-        self._in_service += 1
-        stream.start_ns = stream.entry.start_ns = start_ns
-        self._advance(stream, start_ns)
-        if self._due:
-            self._alarm.set(self._due[0][0])
-
-    def _advance(self, stream: Stream, written_ns: int) -> None:
-        """Fetch the stream's next step and put it on the heap; a stream without one ended with its last write."""
-        step = next(stream.steps, None)
-        stream.step = step
-        if step is None:
-            stream.entry.end_ns = written_ns
-            self._end(stream)
-            stream.connection.finish()
-            return
-        stream.start_ns += step.gaps * self.script.slowdown_ns(self._in_service)
-        at_ns = stream.start_ns + step.at_ns
-        if step.tokens:
-            at_ns = self.script.on_grid_ns(at_ns)
-        self._ties += 1
-        heapq.heappush(self._due, (at_ns, self._ties, stream))
-
-    def _ring(self) -> None:
-        """Write every step that is due. What becomes due meanwhile waits a turn, so that reads get theirs."""
-        due = self._due
-        now_ns = time.monotonic_ns()
-        batch: list[Stream] = []
-        while due and due[0][0] <= now_ns:
-            batch.append(heapq.heappop(due)[2])
-        for stream in batch:
-            if not stream.ended:
-                self._write(stream)
-        if due:
-            self._alarm.set(due[0][0])
-
-    def _write(self, stream: Stream) -> None:
-        step, entry = stream.step, stream.entry
-        if step is None:
-            return
-        write_ns = time.monotonic_ns()
-        taken = stream.connection.send(step.payload)
-        if step.tokens:
-            entry.write_ns.append(write_ns)
-            entry.write_tokens.append(step.tokens)
-        elif entry.head_ns is None and step.payload:
-            entry.head_ns = write_ns
-        if step.then != "next":
-            if step.then == "close":
-                entry.end_ns = write_ns
-                stream.connection.close()
-        elif taken:
-            self._advance(stream, write_ns)
-        else:
-            entry.blocked += 1
-            stream.connection.on_drained = lambda: self._resume(stream)
-
-    def _resume(self, stream: Stream) -> None:
-        if not stream.ended:
-            self._advance(stream, time.monotonic_ns())
-            if self._due:
-                self._alarm.set(self._due[0][0])
-
-    def _end(self, stream: Stream) -> None:
-        """Take the stream out of service and let the next one in."""
-        if stream.ended:
-            return
-        stream.ended = True
-        self._streams.pop(stream.connection, None)
-        if stream.entry.start_ns is None:
-            self._waiting.remove(stream)
-        else:
-            self._in_service -= 1
-        self._count()
-        while self._waiting and (not self.script.slots or self._in_service < self.script.slots):
-            self._serve(self._waiting.popleft(), time.monotonic_ns())
 
     def _count(self) -> None:
         self.answered += 1

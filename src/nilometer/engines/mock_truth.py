@@ -22,6 +22,9 @@ class TruthLine(msgspec.Struct, frozen=True, kw_only=True):
     `end_ns` the last byte was handed over; `left_ns` the client closed before that. `meant` is "ok" or the fault's
     name; `outcome` and `error` are what a client that judges well reports, null where its own limits decide;
     `blocked` counts writes the kernel did not take at once.
+
+    Where the machine of an engine paces the answers: `due_ns` is when each of the `writes` was due, and `replica`,
+    `cached_tokens`, `preemptions` say what became of the request in it; `start_ns` is when it got its slot.
     """
 
     n: int
@@ -43,6 +46,10 @@ class TruthLine(msgspec.Struct, frozen=True, kw_only=True):
     output_tokens: int = 0
     reasoning_tokens: int = 0
     blocked: int = 0
+    due_ns: list[int] = []
+    replica: int | None = None
+    cached_tokens: int | None = None
+    preemptions: int | None = None
 
 
 class Entry:
@@ -50,8 +57,10 @@ class Entry:
 
     __slots__ = (
         "blocked",
+        "cached_tokens",
         "client_id",
         "connection",
+        "due_ns",
         "end_ns",
         "error",
         "head_ns",
@@ -61,9 +70,11 @@ class Entry:
         "n",
         "outcome",
         "path",
+        "preemptions",
         "prompt_tokens",
         "read_ns",
         "reasoning_tokens",
+        "replica",
         "start_ns",
         "status",
         "write_ns",
@@ -90,6 +101,10 @@ class Entry:
         self.blocked = 0
         self.write_ns = array("q")
         self.write_tokens = array("i")
+        self.due_ns = array("q")
+        self.replica: int | None = None
+        self.cached_tokens: int | None = None
+        self.preemptions: int | None = None
 
     @property
     def ended(self) -> bool:
@@ -118,6 +133,10 @@ class Entry:
             output_tokens=sum(self.write_tokens),
             reasoning_tokens=self.reasoning_tokens,
             blocked=self.blocked,
+            due_ns=list(self.due_ns),
+            replica=self.replica,
+            cached_tokens=self.cached_tokens,
+            preemptions=self.preemptions,
         )
 
 

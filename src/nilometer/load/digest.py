@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import islice
 
 from nilometer.core.mask import NO_SECRETS, Mask
@@ -179,7 +179,7 @@ class Digest:
                 x.headers.get("x-request-id") or (answer.server_request_id if answer else None), mask.word
             ),
             stamp_source=stamps.source,
-            server=_timings(answer.server, mask) if answer and answer.server else None,
+            server=_timings(answer.server if answer else None, x.headers, mask),
             frames=frames,
             text=_told(answer.text, mask) if answer and self._keep_text else None,
             reasoning=_told(answer.reasoning, mask) if answer and self._keep_text else None,
@@ -326,10 +326,14 @@ def _told(text: str | None, fit: Callable[[str], str]) -> str | None:
     return None if text is None else fit(text)
 
 
-def _timings(server: dict[str, Scalar], mask: Mask) -> dict[str, Scalar]:
-    """What the server says of its own times, as far as it is kept."""
-    named = islice(server.items(), _TIMINGS_MOST)
-    return {mask.word(name): mask.word(value) if isinstance(value, str) else value for name, value in named}
+def _timings(server: dict[str, Scalar] | None, headers: Mapping[str, str], mask: Mask) -> dict[str, Scalar] | None:
+    """What the server says of its own times, as far as it is kept, and in a header which replica answered."""
+    said: dict[str, Scalar] = {}
+    if (replica := headers.get("x-replica")) is not None:
+        said["replica"] = int(replica) if replica.isdecimal() and len(replica) < 10 else replica
+    named = islice({**(server or {}), **said}.items(), _TIMINGS_MOST)
+    told = {mask.word(name): mask.word(value) if isinstance(value, str) else value for name, value in named}
+    return told or None
 
 
 def end_ns(exchange: Exchange, pulse: Pulse) -> int:

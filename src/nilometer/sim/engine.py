@@ -11,7 +11,7 @@ from math import inf
 from random import Random
 
 from .adapters import Adapters
-from .event import Answer, Event, Gauges
+from .event import Answer, Event, Gauges, Kind
 from .kv import UNBOUNDED, Pool
 from .pace import Pace
 from .policies import POLICIES
@@ -302,7 +302,7 @@ class Engine:
         if self._tokens:
             for key, one in self.running_by_key.items():
                 if gained := self._rounds.gains_of(one):
-                    self._events.append(Event(at_s, "token", key, gained))
+                    self._events.append(Event(at_s, "token", key, gained, replica=self._replica))
         self.written += self._rounds.end(at_s, planned=self._speculates)
         for one in self._rounds.ended():
             self._leave(one)
@@ -318,7 +318,8 @@ class Engine:
             one.hashes.extend(new)
             one.given -= len(new)
         if self._tokens:
-            self._events.append(Event(at_s, "token" if one.stamps else "first", one.ask.key, 1))
+            kind: Kind = "token" if one.stamps else "first"
+            self._events.append(Event(at_s, kind, one.ask.key, 1, replica=self._replica))
         one.stamps.append(at_s)
         if one.counts is not None:
             one.counts.append(1)
@@ -355,7 +356,7 @@ class Engine:
         self.waiting.appendleft(one)
         self._stuck = False
         if self._tokens:
-            self._events.append(Event(self._ready_s, "preempted", one.ask.key))
+            self._events.append(Event(self._ready_s, "preempted", one.ask.key, replica=self._replica))
 
     def _finish(self, one: Running, at_s: float) -> None:
         answer = Answer(
@@ -369,4 +370,4 @@ class Engine:
             self._replica,
             one.written >= one.ask.limit,
         )
-        self._events.append(Event(at_s, "finish", one.ask.key, 0, answer))
+        self._events.append(Event(at_s, "finish", one.ask.key, 0, answer, replica=self._replica))

@@ -46,6 +46,8 @@ class Event(NamedTuple):
     """Of a `finish`."""
     why: Why | None = None
     """Of a `rejected`."""
+    replica: int = 0
+    """Whose it is; 0 for a `rejected`."""
 
 
 class Gauges(NamedTuple):

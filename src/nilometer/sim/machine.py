@@ -248,7 +248,10 @@ class Machine:
 def _frames(event: Event, begun: bool, frames: list[int]) -> list[Event]:
     """An event for each frame that leaves at this moment; `begun` = one had left before."""
     kinds: list[Kind] = ["token" if begun or i else "first" for i in range(len(frames))]
-    return [Event(event.at_s, kind, event.key, tokens) for kind, tokens in zip(kinds, frames, strict=True)]
+    return [
+        Event(event.at_s, kind, event.key, tokens, replica=event.replica)
+        for kind, tokens in zip(kinds, frames, strict=True)
+    ]
 
 
 def _seeded(seed: int) -> Random:

@@ -350,4 +350,9 @@ def test_the_servers_name_for_the_request_is_kept() -> None:
     x = stream()
     x.headers["x-request-id"] = "req-1"
     assert read(x).server_request_id == "req-1"
+    assert read(x).server is None
+    x.headers["x-replica"] = "2"
+    assert read(x).server == {"replica": 2}
+    x.headers["x-replica"] = "pod-7"
+    assert read(x).server == {"replica": "pod-7"}
     assert read(stream()).server_request_id == "c"

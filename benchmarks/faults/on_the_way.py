@@ -1,0 +1,217 @@
+"""What stands on the way from a client to a service, or beside either: a pool, a proxy, tenants, busy cores."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import http.client
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from urllib.parse import urlsplit
+
+Way = Callable[[str, int], contextlib.AbstractContextManager[str]]
+"""From a service's address and pid to the address that the load is sent to."""
+
+
+@contextlib.contextmanager
+def nothing(url: str, _: int) -> Iterator[str]:
+    """The service itself."""
+    yield url
+
+
+def pool(most: int) -> Way:
+    """A relay that answers so many at once, each on a connection of its own, and takes in nobody meanwhile.
+
+    The others wait with connecting: the kernel drops what is over its backlog of one, and clients try again.
+    Connections that were there before anything was asked are kept.
+    """
+
+    @contextlib.contextmanager
+    def way(url: str, _: int) -> Iterator[str]:
+        parts = urlsplit(url)
+        command = [sys.executable, "-m", "benchmarks.faults.on_the_way", str(parts.port), str(most)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.PIPE) as child:
+            try:
+                assert child.stdout is not None
+                yield f"http://127.0.0.1:{int(child.stdout.readline())}"
+            finally:
+                child.kill()
+
+    return way
+
+
+async def relay(listener: socket.socket, port: int, most: int) -> None:
+    """Serves until cancelled."""
+    loop = asyncio.get_running_loop()
+    free = asyncio.Semaphore(most)
+    tasks: set[asyncio.Task[None]] = set()
+    listener.setblocking(False)
+    while True:
+        async with free:
+            pass
+        client, _ = await loop.sock_accept(listener)
+        task = loop.create_task(_one_answer(client, port, free))
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
+
+
+async def _one_answer(client: socket.socket, port: int, free: asyncio.Semaphore) -> None:
+    reader, writer = await asyncio.open_connection(sock=client)
+    with contextlib.suppress(OSError, asyncio.IncompleteReadError):
+        if begun := await reader.read(1 << 16):
+            async with free:
+                await _through(begun, reader, writer, port)
+    writer.close()
+
+
+async def _through(begun: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, port: int) -> None:
+    up_reader, up_writer = await asyncio.open_connection("127.0.0.1", port)
+    asking = asyncio.ensure_future(_question(begun, reader, up_writer))
+    try:
+        await _answer(up_reader, writer)
+    finally:
+        asking.cancel()
+        up_writer.close()
+
+
+async def _question(begun: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    writer.write(begun)
+    while data := await reader.read(1 << 16):
+        writer.write(data)
+    writer.write_eof()
+
+
+async def _answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """One answer, to its last chunk or as long as its length says."""
+    head = await reader.readuntil(b"\r\n\r\n")
+    writer.write(head)
+    length = re.search(rb"content-length: (\d+)", head)
+    if length is not None:
+        writer.write(await reader.readexactly(int(length[1])))
+        await writer.drain()
+        return
+    while data := await reader.read(1 << 16):
+        writer.write(data)
+        await writer.drain()
+        if data.endswith(b"\r\n0\r\n\r\n"):
+            return
+
+
+NGINX = """daemon off; worker_processes 1; pid {folder}/pid; error_log {folder}/error.log;
+events {{ worker_connections 256; }}
+http {{
+  access_log off; client_body_temp_path {folder}/b; proxy_temp_path {folder}/p; fastcgi_temp_path {folder}/f;
+  uwsgi_temp_path {folder}/u; scgi_temp_path {folder}/s;
+  server {{
+    listen 127.0.0.1:{port};
+    location /metrics {{ proxy_pass {url}; }}
+    location / {{ proxy_pass {url}; proxy_buffering on;
+      proxy_buffer_size 64k; proxy_buffers 8 64k; proxy_busy_buffers_size 128k; }}
+  }}
+}}
+"""
+
+
+def has_nginx() -> bool:
+    """Whether the real proxy is here."""
+    return shutil.which("nginx") is not None
+
+
+@contextlib.contextmanager
+def nginx(url: str, _: int) -> Iterator[str]:
+    """A real nginx in front that buffers and speaks HTTP/1.0 with the service, both of which are its defaults."""
+    port = _free_port()
+    with tempfile.TemporaryDirectory(prefix="nilo-nginx-") as folder:
+        os.chmod(folder, 0o755)
+        config = Path(folder) / "nginx.conf"
+        config.write_text(NGINX.format(folder=folder, port=port, url=url), "utf-8")
+        with subprocess.Popen(["nginx", "-c", str(config), "-e", f"{folder}/error.log"]) as child:
+            try:
+                _wait_for(port)
+                yield f"http://127.0.0.1:{port}"
+            finally:
+                child.terminate()
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _wait_for(port: int) -> None:
+    for _ in range(200):
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=0.05):
+            return
+        threading.Event().wait(0.02)
+    raise TimeoutError(f"nothing listens on {port}")
+
+
+def beside_burners(count: int) -> Way:
+    """The load generator shares its one core with programs that never rest; the service has the other."""
+
+    @contextlib.contextmanager
+    def way(url: str, pid: int) -> Iterator[str]:
+        cores = sorted(os.sched_getaffinity(0))
+        os.sched_setaffinity(pid, {cores[0]})
+        os.sched_setaffinity(0, {cores[-1]})  # what it starts inherits this
+        try:
+            with contextlib.ExitStack() as stack:
+                for _ in range(count):
+                    child = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+                    stack.callback(child.wait)
+                    stack.callback(child.kill)
+                yield url
+        finally:
+            os.sched_setaffinity(0, cores)
+
+    return way
+
+
+def tenants(models: Sequence[str]) -> Way:
+    """Others use the same service meanwhile, one after another for each of these models."""
+
+    @contextlib.contextmanager
+    def way(url: str, _: int) -> Iterator[str]:
+        ended = threading.Event()
+        threads = [threading.Thread(target=_tenant, args=(url, model, ended), daemon=True) for model in models]
+        for thread in threads:
+            thread.start()
+        try:
+            yield url
+        finally:
+            ended.set()
+            for thread in threads:
+                thread.join(20)
+
+    return way
+
+
+def _tenant(url: str, model: str, ended: threading.Event) -> None:
+    parts = urlsplit(url)
+    client = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=30)
+    body = json.dumps({"model": model, "prompt": "how high " * 40, "max_tokens": 24})
+    with contextlib.suppress(OSError, http.client.HTTPException):
+        while not ended.is_set():
+            client.request("POST", "/v1/completions", body)
+            client.getresponse().read()
+    client.close()
+
+
+def _main(port: int, most: int) -> None:
+    listener = socket.create_server(("127.0.0.1", 0), backlog=0)
+    print(listener.getsockname()[1], flush=True)
+    asyncio.run(relay(listener, port, most))
+
+
+if __name__ == "__main__":
+    _main(int(sys.argv[1]), int(sys.argv[2]))

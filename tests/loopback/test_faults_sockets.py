@@ -1,0 +1,75 @@
+"""What the bench of faults puts on the way does what it says, on real sockets; and its kinds are what they claim."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from benchmarks.faults.on_the_way import has_nginx, nginx, pool, tenants
+from benchmarks.faults.sockets import KINDS, Said
+from tests.loopback.playing import asked, got, playing, sent, truth
+
+from nilometer.engines.mock import Mock
+
+
+def test_there_is_a_kind_for_each_fault_of_client_proxy_and_limits() -> None:
+    kinds = {kind.name: kind for kind in KINDS}
+    assert len(kinds) == len(KINDS) >= 24
+    right = {slug for kind in KINDS for slug in kind.right}
+    assert right >= {"generator_limited", "client_pool", "buffered_stream", "rate_limit", "failures", "too_short"}
+    assert right >= {"prefix_flattered", "unreal_lengths"}
+    for kind in KINDS:
+        assert kind.played().plan().replicas >= 1
+
+
+def test_what_was_said_is_judged() -> None:
+    def verdict(right: tuple[str, ...], state: str, *slugs: str) -> str:
+        return Said("x", right, state, [(slug, "likely") for slug in slugs], {}, 1.0, {}).verdict
+
+    assert verdict(("queue",), "found", "queue", "prefill") == "right"
+    assert verdict(("queue",), "found", "prefill", "queue") == "among"
+    assert verdict(("queue",), "healthy") == "wrong"
+    assert verdict((), "healthy") == "right"
+    assert verdict((), "found", "queue") == "wrong"
+    assert verdict(("queue",), "undecided", "prefill") == "abstained"
+    assert verdict(("too_short",), "vetoed", "too_short") == "right"
+
+
+def test_a_pool_admits_so_many_and_one_answer_each() -> None:
+    with playing() as mock, pool(2)(mock.url, mock.pid) as url:
+        clients = [sent(mock, asked(200), url) for _ in range(3)]
+        assert [got(client).status for client in clients] == [200] * 3
+        lines = truth(mock, 3)
+    for at_ns in [line.read_ns for line in lines]:
+        assert sum(line.read_ns <= at_ns < (line.end_ns or 0) for line in lines) <= 2
+    assert len({line.connection for line in lines}) == 3
+
+
+@pytest.mark.skipif(not has_nginx(), reason="nginx is not installed")
+def test_nginx_as_it_comes_holds_a_stream_back() -> None:
+    with playing({"fixed_ms": 10}) as mock, nginx(mock.url, mock.pid) as url:
+        began = time.monotonic()
+        client = sent(mock, asked(20), url)
+        with client.getresponse() as answer:
+            first_s = time.monotonic() - began
+            body = answer.read()
+        client.close()
+        (line,) = truth(mock, 1)
+    assert first_s > 0.19  # 20 steps
+    assert body.count(b'"text":"') == 21  # and the last one is empty
+    assert len(line.writes) == 20
+    assert line.writes[-1][0] - line.writes[0][0] > 150_000_000
+
+
+def test_tenants_ask_for_their_models_until_they_are_told_to_end() -> None:
+    with playing(adapters=["blue", "white"]) as mock:
+        with tenants(["blue", "white"])(mock.url, mock.pid) as url:
+            assert url == mock.url
+            truth(mock, 4)
+        ended = _settled(mock)
+        time.sleep(0.1)
+        assert _settled(mock) == ended
+
+
+def _settled(mock: Mock) -> int:
+    return len(mock.truth())
