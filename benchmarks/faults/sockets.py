@@ -149,7 +149,6 @@ class Said:
 def run(kind: Kind) -> Said:
     """Measure the ladder of a kind and ask the diagnosis."""
     from nilometer.diagnose.diagnosis import diagnose, scores
-
     from nilometer.diagnose.group import evidence_of_runs
 
     began = time.monotonic()

@@ -113,8 +113,16 @@ SHOWN: Mapping[str, Shown] = {
     ),
     "careful_admission": Shown(high={"waiting_with_room": 0.8, "output_over_asked": 0.2, "decoding_share": 0.4}),
     "kv_reserved": Shown(
-        high={"context_tokens": 8192.0, "prompt_tokens": 400.0, "output_tokens": 100.0, "decoding_share": 0.3},
+        high={
+            "context_tokens": 8192.0,
+            "prompt_tokens": 400.0,
+            "output_tokens": 100.0,
+            "decoding_share": 0.3,
+            "running_mean": 2.0,
+            "slots": 2.0,
+        },
         step=WAITS,
+        facts={"engine": "llama-server"},
     ),
     "kv_capacity": Shown(high={"kv_usage_max": 0.99, "preemptions_per_100": 20.0, "decoding_share": 0.4}),
     "front_end": Shown(

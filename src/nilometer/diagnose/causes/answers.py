@@ -21,11 +21,11 @@ def failures(case: Case) -> Opinion:
         [
             case.low("ttft_mode_ratio").above(3, 6),
             case.low("ttft_mode_separation").above(0.85, 0.93),
-            case.low("ttft_mode_share").within(0.01, 0.45, 0.3),
+            case.low("ttft_mode_share").within(0.01, 0.33, 0.2),
             case.low("ttft_mode_spread").below(1.0, 0.6),
         ],
         supports=[case.low("ttft_mode_in_time").below(0.5, 0.25)],
-        against=[by_a_clock(case)],
+        against=[by_a_clock(case), case.high("adapters_waiting").above(0.1, 0.3)],
     )
     return strongest(lost, retried)
 

@@ -9,7 +9,11 @@ from nilometer.plan.devices import device
 
 from ..case import Case
 from ..sign import Look, Opinion, Sign, both, either, strongest, weigh
-from .queueing import no_batches, part_decodes, prompts_fill, slots_full, waits
+from .queueing import no_batches, one_at_a_time, part_decodes, prompts_fill, slots_full, waits
+
+
+RESERVING = frozenset({"llama-server", "skulk-llama-server", "xllamacpp", "llama.cpp", "llamacpp"})
+"""Engines that give each slot its whole context; a paged cache gives blocks as they are needed."""
 
 
 def last_elasticity(case: Case) -> Look:
@@ -162,6 +166,7 @@ def kv_reserved(case: Case) -> Opinion:
             case.made("context", _context(case), "tokens").above(1024, 2048),
             part_decodes(case),
             waits(case),
+            slots_full(case).above(0.6, 0.8),
         ],
         against=[no_batches(case), prompts_fill(case)],
     )
@@ -174,13 +179,39 @@ def kv_reserved(case: Case) -> Opinion:
             case.high("waiting_above_zero").above(0.2, 0.5),
             waits(case),
         ],
-        against=[no_batches(case), prompts_fill(case), case.high("output_over_asked").below(0.6, 0.4)],
+        against=[
+            no_batches(case),
+            prompts_fill(case),
+            case.high("output_over_asked").below(0.6, 0.4),
+            case.high("adapters_waiting").above(0.1, 0.3),
+            one_at_a_time(case),
+        ],
     )
-    return strongest(told, idle)
+    fits = weigh(
+        [
+            case.made("contexts_over_running", _contexts_over_running(case), None, "server").within(0.85, 1.5, 0.2),
+            part_decodes(case),
+            case.high("kv_usage_max").below(0.7, 0.5),
+            case.high("waiting_above_zero").above(0.2, 0.5),
+            waits(case),
+        ],
+        against=[no_batches(case), prompts_fill(case), one_at_a_time(case)],
+    )
+    return strongest(told, fits, idle)
+
+
+def _contexts_over_running(case: Case) -> float | None:
+    """Whole contexts that the cache holds, over the requests that run: near 1 where each is given one."""
+    pool, context = case.highest.value("kv_capacity_tokens"), case.highest.value("context_tokens")
+    context = context or case.facts.context_tokens
+    running = case.highest.value("running_mean")
+    return pool / context / running if pool and context and running else None
 
 
 def _context(case: Case) -> float | None:
-    """Tokens that each slot is given."""
+    """Tokens that each slot is given, by an engine that sets them aside."""
+    if (case.facts.engine or "").lower() not in RESERVING:
+        return None
     return case.highest.value("context_tokens") or case.facts.context_tokens
 
 
