@@ -36,7 +36,7 @@ def rate_limit(d: Draft, draw: Draw, size: float) -> None:
     """A quota refuses what goes beyond it."""
     d.top = max(d.top, 16)
     d.change(
-        rate_per_s=d.rate * (1.2 - 0.95 * size) * draw.random.uniform(0.9, 1.1),
+        rate_per_s=d.rate * (1.2 - 0.95 * size) * draw.random.uniform(0.9, 1.1) if size > 0 else None,
         rate_burst=draw.pick((1, 2, 5, 8)),
         refuse_s=draw.random.uniform(0.1, 0.4),
     )

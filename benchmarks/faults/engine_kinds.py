@@ -35,7 +35,7 @@ def decode_bandwidth(d: Draft, draw: Draw, size: float) -> None:
     """A step takes as long as its bytes do: no fault but a limit, to be seen where device and model are told."""
     name = draw.pick(DEVICES)
     one = device(name)
-    used = 0.62 + 0.28 * size * draw.random.random()
+    used = 0.3 + 0.6 * size
     weights = min(d.tpot * (one.bandwidth_bytes_per_s or 1e12) * used, one.memory_bytes * 0.75)
     d.tpot = weights / (one.bandwidth_bytes_per_s or 1e12) / used
     d.growth = min(d.growth, 1.35)
