@@ -210,7 +210,13 @@ def _tenant(url: str, model: str, ended: threading.Event) -> None:
 def _main(port: int, most: int) -> None:
     listener = socket.create_server(("127.0.0.1", 0), backlog=0)
     print(listener.getsockname()[1], flush=True)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     asyncio.run(relay(listener, port, most))
+
+
+def _end_with_parent() -> None:
+    sys.stdin.read()
+    os._exit(0)
 
 
 if __name__ == "__main__":
