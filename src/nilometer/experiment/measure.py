@@ -95,6 +95,7 @@ def measure(
         spec, headers, address=behind.url if behind else spec.target, salt=new_id(random), on_step=watch.probing
     )
     check(way.spec)  # the trace of a replay may have ended before its window
+    page = find(way, headers, pages)
     run_id = new_id(random)
     environment = _environment(way, behind)
     workers, ahead = _staff(way, spec.load, usable_count(environment.machine.container_cpu_limit), watch)
@@ -102,7 +103,6 @@ def measure(
     header = _header(run_id, way._replace(findings=[*way.findings, *ahead]), environment, place, workers)
     held = _open_journals(header, files)
     pid = behind.pid if behind else listening_pid(way.endpoint.host, way.endpoint.port)
-    page = find(way, headers, pages)
     watch.before(
         way.spec,
         api=way.api,
