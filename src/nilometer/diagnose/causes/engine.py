@@ -11,7 +11,6 @@ from ..case import Case
 from ..sign import Look, Opinion, Sign, both, either, strongest, weigh
 from .queueing import no_batches, one_at_a_time, part_decodes, prompts_fill, slots_full, waits
 
-
 RESERVING = frozenset({"llama-server", "skulk-llama-server", "xllamacpp", "llama.cpp", "llamacpp"})
 """Engines that give each slot its whole context; a paged cache gives blocks as they are needed."""
 
