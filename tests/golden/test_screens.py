@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from tests.golden.services import SERVICES
 
 from nilometer.core.finding import Evidence, Finding
 from nilometer.core.run import Run
@@ -92,5 +93,6 @@ def test_no_screen_is_kept_that_no_test_shows() -> None:
     shown |= {f"workload_{name}" for name in ("trace", "sharegpt", "broken", "sample", "sample_off")}
     shown |= {f"plan_{name}" for name in ("fits", "too_large", "too_many", "model_alone", "two_devices", "explained")}
     shown |= {f"scrape_{name}" for name in ("vllm_two_engines", "tgi", "llamacpp", "between", "ollama", "unknown")}
+    shown |= {f"diagnosis_{name}" for name in (*SERVICES, "experiment")}
     kept = {path.name for path in (HERE / "screens").iterdir()}
     assert kept == {f"{name}.{lang}.txt" for name in shown for lang in LANGUAGES}

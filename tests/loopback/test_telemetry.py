@@ -163,7 +163,8 @@ def test_the_machine_of_a_server_is_seen() -> None:
     assert told["other_cpu_cores"] > 0.1
     assert 0.1 < told["busiest_thread_share"] < 1.05
     assert 0 < told["stopped_share"] < 0.6
-    assert told["rss_start_bytes"] > 4 * MIB
+    assert told["rss_end_bytes"] > 4 * MIB
+    assert told["rss_start_bytes"] > 0
     assert told["context_switches_per_s"] > 0
     assert told["run_queue_mean"] > 0
     assert 0 <= told["steal_share"] <= 1

@@ -93,6 +93,7 @@ FEATURES: tuple[Feature, ...] = (
     Feature("step_ratio", None, over_time.step_ratio),
     Feature("step_separation", "share", over_time.step_separation),
     Feature("step_at", "s", over_time.step_at_s),
+    Feature("cut_ratio", None, over_time.cut_ratio),
     Feature("refused_share", "share", answers.refused_share),
     Feature("unavailable_share", "share", answers.unavailable_share),
     Feature("failed_share", "share", answers.failed_share),

@@ -42,7 +42,7 @@ def test_each_remedy_is_told_in_words(lang: str) -> None:
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.slug)
 def test_a_cause_that_was_hardly_measured_has_remedies_without_a_gain_made_up(rule: Rule) -> None:
     for one in remedies(rule.slug, case_of(SHOWN[rule.slug])):
-        assert one.flags == []
+        assert one.flags == [] or "engine" in SHOWN[rule.slug].facts
         if one.gain is not None:
             low, mid, high = (one.gain[name] for name in ("low", "mid", "high"))
             assert isinstance(low, float)

@@ -311,12 +311,12 @@ def test_a_group_shows_its_loads_and_says_what_limits_them() -> None:
         kind="cause",
         severity="high",
         confidence="likely",
-        params={"slots": 2, "concurrency": 4, "wait": 0.9},
+        params={"load": "4", "slots": 2, "concurrency": "4", "wait": 0.9},
         evidence=[Evidence(name="wait_share", value=0.9, unit="share", level="1 -> 4")],
     )
     document = group_document(runs, "groupgroupgr", finding, EN)
     assert lead(document).text == (
-        "Likely: requests queue for a slot: about 2 of 4 decode at a time, and 90 % of the TTFT is waiting."
+        "Likely: requests queue for a slot: at load 4 about 2 decode at a time, and 90 % of the TTFT is waiting."
     )
     (table,) = (block for block in document.blocks if isinstance(block, Table))
     assert [[cell.text for cell in row] for row in table.rows] == [

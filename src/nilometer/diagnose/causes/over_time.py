@@ -70,8 +70,9 @@ def growing_state(case: Case) -> Opinion:
 
 def throttling(case: Case) -> Opinion:
     """Slower from one moment on, or stopped again and again by a clock: a power cap, or a quota of processor time."""
+    dropped = weigh([case.low("cut_ratio").above(1.12, 1.25)], against=[_two_paces(case, low=True)])
     step = weigh([_one_step(case)], supports=[case.high("host_gpu_clock_drop").below(0.95, 0.85)])
-    return strongest(step, stopped(case))
+    return strongest(step, dropped, stopped(case))
 
 
 def stopped(case: Case) -> Opinion:

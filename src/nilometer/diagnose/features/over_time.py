@@ -25,6 +25,7 @@ IDLE_NS = NS_PER_S
 LEAST_SLICES = 20
 BLOCKS = 60
 """A step is looked for between so many stretches of equal length at most."""
+LEAST_CUT_GAPS = 200
 LEAST_SIDE = 5
 """Stretches on either side of a step."""
 
@@ -167,6 +168,24 @@ def step_at_s(streams: Streams) -> Figure | None:
     blocks = np.array_split(streams.slices.place, _blocks(streams))
     began = int(blocks[int(split.slow.argmax())][0])
     return Figure(began * streams.slices.length_ns / NS_PER_S, len(split.slow))
+
+
+def cut_ratio(streams: Streams) -> Figure | None:
+    """Median frame gap of the window over that of the stretch that its rule cut off before it; n gaps of that stretch.
+
+    A warm-up is slow at first and has less than 1; more is a service that got slower, and was cut for what it no longer
+    was. None where too little was cut.
+    """
+    known, at = streams.gap_p50_p99_ns, streams.at_ns
+    if known is None or len(at) < 2:
+        return None
+    before = (at[:-1] >= streams.run.phases.measured_ns) & (at[1:] < streams.span.start_ns)
+    borders = streams.first_frame[1:-1]
+    before[borders[(borders > 0) & (borders < len(at))] - 1] = False
+    gaps = (at[1:] - at[:-1])[before]
+    if len(gaps) < LEAST_CUT_GAPS:
+        return None
+    return ratio(Figure(known[0], len(gaps)), median(gaps))
 
 
 def two_groups(values: Floats) -> Split:

@@ -157,3 +157,12 @@ def test_values_that_do_not_vary_have_no_halves() -> None:
     split = over_time.two_groups(np.full(8, 3.0))
     assert (split.ratio, split.between) == near(1, 0)
     assert over_time.in_order(np.full(8, 3.0)) is None
+
+
+def test_a_stretch_that_was_cut_off_and_was_faster_shows_that_the_service_got_slower() -> None:
+    """300 gaps of 10 ms before the window, 100 of 15 ms in it; a warm-up has it the other way round."""
+    fast, slow = even(0.0, 0.1, 301, 0.010), even(4.0, 4.1, 101, 0.015)
+    assert over_time.cut_ratio(streams([fast, slow], start_s=3.5)) == about(1.5, 300)
+    slow_first, then = even(0.0, 0.1, 231, 0.015), even(4.0, 4.1, 101, 0.010)
+    assert over_time.cut_ratio(streams([slow_first, then], start_s=3.9)) == about(10 / 15, 230)
+    assert over_time.cut_ratio(streams([slow], start_s=3.5)) is None
