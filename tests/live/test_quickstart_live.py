@@ -18,6 +18,7 @@ import psutil
 import pytest
 
 from nilometer.archive.store import open_archive
+from nilometer.diagnose.rules import RULES
 from nilometer.experiment.quickstart import diagnosis
 from nilometer.report.build import group_document
 from nilometer.report.terminal import render
@@ -27,6 +28,11 @@ pytestmark = [pytest.mark.live, pytest.mark.xdist_group("live")]
 
 ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"(<!-- quickstart:begin -->\n```\n)(.*?)(```\n<!-- quickstart:end -->)", re.DOTALL)
+IMPOSSIBLE = {
+    *("buffered_stream", "rate_limit", "failures", "client_pool", "static_batching", "adapters", "replica_imbalance"),
+    *("poor_drafts", "interconnect", "grouped_tokens", "short_answers", "kv_capacity"),
+}
+"""What this engine, as the quickstart starts it, cannot have; which of the others is first is the machine's doing."""
 
 
 class Shown(NamedTuple):
@@ -64,7 +70,8 @@ def test_three_loads_of_a_real_engine_are_measured_and_kept(shown: Shown) -> Non
         assert run["environment"]["model"]["requantised_from"] == "Q4_1"
         assert run["memory"]["server_rss_peak_bytes"] > 100_000_000
         assert run["group"] == told["group"]
-    assert told["findings"][0]["slug"] in ("queue", "decode", "not_yet_known")
+    known = {rule.slug for rule in RULES} | {"room", "room_to_knee", "not_yet_known"}
+    assert told["findings"][0]["slug"] in known - IMPOSSIBLE
     listed = [sys.executable, "-m", "nilometer", "runs", "list", "--json"]
     rows = json.loads(subprocess.run(listed, env=shown.env, capture_output=True, check=True).stdout)["runs"]
     assert {row["run"] for row in rows} == {run["run"] for run in told["runs"]}
