@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from nilometer.core.errors import SpecError
-from nilometer.core.run import Run
 
 from .diagnosis_machine import diagnosis_object
 from .levels import Levels, levels_of, load_of
@@ -17,7 +15,6 @@ from .session import Session
 
 if TYPE_CHECKING:
     from nilometer.archive.protocol import Archive
-    from nilometer.core.record import Record
     from nilometer.diagnose.diagnosis import Diagnosis
     from nilometer.text.i18n import Catalogue
 
@@ -31,10 +28,11 @@ def run_diagnose(subject: str, session: Session, given: dict[str, Any]) -> int:
 
         return measured(subject, session, given, shown)
     from nilometer.archive.store import open_archive
+    from nilometer.diagnose.diagnosis import diagnose_runs
 
     with open_archive(session.archive_url, must_exist=True) as archive:
         levels = levels_of(archive, subject)
-        found = diagnosed(archive, levels)
+        found = diagnose_runs(levels.runs, archive.records)
         if given["experiment"]:
             found = _tried(found, levels, archive, session, given)
     return shown(found, levels, session)
@@ -58,19 +56,6 @@ def is_target(subject: str) -> bool:
     from nilometer.engines.embedded import names_engine
 
     return "://" in subject or names_engine(subject) or (subject.endswith(".toml") and Path(subject).is_file())
-
-
-def diagnosed(archive: Archive, levels: Levels) -> Diagnosis:
-    """What the levels say, from their records."""
-    from nilometer.diagnose.diagnosis import diagnose
-    from nilometer.diagnose.group import evidence_of_runs
-
-    return diagnose(evidence_of_runs(_with_records(archive, levels.runs)))
-
-
-def _with_records(archive: Archive, runs: Sequence[Run]) -> Iterator[tuple[Run, Iterator[Record]]]:
-    for run in runs:
-        yield run, archive.records(run.id)
 
 
 def shown(found: Diagnosis, levels: Levels, session: Session) -> int:

@@ -57,8 +57,7 @@ def times_of(budget_s: float) -> Times:
 
 def measured(subject: str, session: Session, given: dict[str, Any], show: Show) -> int:
     """Measure the ladder, diagnose it, show it; the exit code."""
-    from nilometer.diagnose.diagnosis import diagnose
-    from nilometer.diagnose.group import evidence_of_runs
+    from nilometer.diagnose.diagnosis import diagnose_runs
 
     given = {**_as_ladder(given, load_said(subject)), "like": None}
     with ExitStack() as stack:
@@ -82,7 +81,7 @@ def measured(subject: str, session: Session, given: dict[str, Any], show: Show) 
                 random=Random(),  # noqa: S311 - names, not secrets
             )
         runs = swept.series.runs
-        told = diagnose(evidence_of_runs((run, archive.records(run.id)) for run in runs))
+        told = diagnose_runs(runs, archive.records)
         if given["experiment"] and not swept.series.cut and swept.series.fault is None:
             told = tried(told, runs[-1], found, archive, stop, session)
     ref = None if given["no_archive"] else group.id[:6]

@@ -16,8 +16,7 @@ from nilometer.core.finding import Finding
 from nilometer.core.group import Group
 from nilometer.core.record import Record
 from nilometer.core.run import Run
-from nilometer.diagnose.diagnosis import Diagnosis, diagnose, spoken
-from nilometer.diagnose.group import evidence_of_runs
+from nilometer.diagnose.diagnosis import Diagnosis, diagnose_runs, spoken
 from nilometer.experiment.sweep import one_a_level
 from nilometer.report import charts, csv_rows, parquet
 from nilometer.report.document import Document
@@ -119,7 +118,7 @@ def _diagnosed(archive: Archive, runs: Sequence[Run]) -> Diagnosis | None:
     if not runs or any(not archive.row(run.id).records for run in runs):
         return None
     ordered = one_a_level(runs) if len({run.level for run in runs}) > 1 else runs
-    return diagnose(evidence_of_runs((run, archive.records(run.id)) for run in ordered))
+    return diagnose_runs(ordered, archive.records)
 
 
 def _compared(archive: Archive, refs: Sequence[str], runs: Collection[str]) -> Compared | None:

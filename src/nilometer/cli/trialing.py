@@ -29,7 +29,7 @@ def foretold(found: Diagnosis, spec: Spec, command: str) -> Diagnosis:
 
 def tried(found: Diagnosis, run: Run, at: Found, runs: Runs, stop: Stop, session: Session) -> Diagnosis:
     """The diagnosis after its trial, made on the level of `run`; as it was where there is none for it."""
-    from nilometer.diagnose.trials import rivals_of, trial_for
+    from nilometer.diagnose.trials import predictions_of, rivals_of, trial_for
     from nilometer.experiment.trial import try_out
     from nilometer.report.diagnosis import prediction
 
@@ -40,9 +40,8 @@ def tried(found: Diagnosis, run: Run, at: Found, runs: Runs, stop: Stop, session
         session.progress("diagnosis.no_trial")
         return found
     session.progress("diagnosis.trial", what=session.words.say(f"trial.{trial.slug}"))
-    for slug in causes:
-        if slug in trial.foretold:
-            session.tell("  " + prediction(f"{trial.slug}.{trial.foretold[slug]}:{slug}", session.words))
+    for code in predictions_of(trial, causes):
+        session.tell("  " + prediction(code, session.words))
     with Progress(session.words, quiet=session.quiet) as progress:
         after = try_out(
             trial,

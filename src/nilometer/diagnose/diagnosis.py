@@ -6,25 +6,26 @@ as well as each other, both are named and the diagnosis abstains.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Literal, NamedTuple
 
 import msgspec
 
 from nilometer.core.errors import Param
 from nilometer.core.finding import Confidence, Evidence, Finding, Severity
+from nilometer.core.record import Record
+from nilometer.core.run import Run
 
 from .advise import remedies
 from .budget import Budget
 from .case import Case
-from .group import GroupEvidence
+from .group import GroupEvidence, evidence_of_runs
 from .params import params_of
 from .rules import RULES, Rule, Stage
 from .sign import Opinion, Sign
 
 State = Literal["found", "healthy", "undecided", "vetoed"]
 
-HOLDS = 0.5
 SUSPECT = 0.3
 """A cause that holds by so much is named where nothing holds better and something is wrong."""
 APART = 0.12
@@ -92,6 +93,11 @@ def diagnose(group: GroupEvidence) -> Diagnosis:
     )
 
 
+def diagnose_runs(runs: Iterable[Run], records: Callable[[str], Iterable[Record]]) -> Diagnosis:
+    """What these runs say, one of each load, from their `records` by id."""
+    return diagnose(evidence_of_runs((run, records(run.id)) for run in runs))
+
+
 def spoken(found: Diagnosis) -> list[Finding]:
     """The findings, never none: where no cause was found that there is room, or that it is not yet known."""
     if found.findings:
@@ -113,7 +119,7 @@ def scores(group: GroupEvidence) -> dict[str, float]:
 
 def _standing(held: Sequence[Held]) -> list[Held]:
     """Those that hold, by stage, and in a stage the surest first."""
-    standing = [one for one in held if one.opinion.score >= HOLDS]
+    standing = [one for one in held if one.opinion.holds]
     return sorted(standing, key=lambda one: (_STAGES.index(one.rule.stage), -one.opinion.score))
 
 

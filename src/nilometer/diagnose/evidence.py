@@ -1,16 +1,11 @@
-"""What a rule may look at: the levels of a group as a few figures each, and how they change from level to level.
-
-Taken from Summaries alone. A figure that was not measured is None, and a rule that needs it does not fire.
-"""
+"""The means of one load, from its Summary alone, and how a figure grows with the load."""
 
 from __future__ import annotations
 
 import math
 from typing import NamedTuple
 
-from nilometer.core.finding import Evidence
 from nilometer.core.summary import Distribution, Summary
-from nilometer.metrics import curve
 
 
 class Level(NamedTuple):
@@ -25,19 +20,6 @@ class Level(NamedTuple):
     requests_per_s: float
     decoding: float
     """Mean number of streams between first and last token: those in flight less those that wait for their first."""
-
-    @property
-    def name(self) -> str:
-        return str(self.concurrency)
-
-    @property
-    def decoding_share(self) -> float:
-        return self.decoding / self.concurrency
-
-    def figure(self, name: str, unit: str | None = None) -> Evidence:
-        """One of its figures as evidence."""
-        value: float = getattr(self, name)
-        return Evidence(name=name, value=value, unit=unit, n=self.n, level=self.name, source="client")
 
 
 def level_of(concurrency: int, summary: Summary) -> Level | None:
@@ -60,25 +42,9 @@ def level_of(concurrency: int, summary: Summary) -> Level | None:
     )
 
 
-def elasticity(before: Level, after: Level) -> float:
-    """d ln TPOT / d ln N between two levels: 0 = TPOT does not feel the load, 1 = it grows as the load does."""
-    return exponent(after.tpot_ms / before.tpot_ms, after.concurrency / before.concurrency)
-
-
 def exponent(grown: float, load_grown: float) -> float:
     """The e of grown = load_grown ** e, for factors above 0 of which the second is not 1."""
     return math.log(grown) / math.log(load_grown)
-
-
-def gain_per_doubling(before: Level, after: Level) -> float:
-    """By what share tokens/s grow when the concurrency doubles, between two levels."""
-    return curve.gain((before.concurrency, before.tokens_per_s), (after.concurrency, after.tokens_per_s))
-
-
-def between(name: str, value: float, before: Level, after: Level, unit: str | None = None) -> Evidence:
-    """A figure of the step from one level to another."""
-    n = min(before.n, after.n)
-    return Evidence(name=name, value=value, unit=unit, n=n, level=f"{before.name} -> {after.name}", source="client")
 
 
 def _mean(summary: Summary, name: str) -> float | None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from nilometer.core.errors import Param
 
 from .case import Case
-from .causes.engine import bandwidth_use
+from .causes.engine import bandwidth_use, time_load
 from .level import LevelEvidence
 
 Value = Callable[[Case], Param]
@@ -62,10 +62,8 @@ def _most(*names: str) -> Value:
 
 def _time_load(case: Case) -> Param:
     """What prompts take of the server's time, by the line of the lowest level or by its TTFT; all of it at most."""
-    rate, alone = case.highest.value("requests_per_s"), case.lowest.value("ttft_mean")
-    by_ttft = None if rate is None or alone is None else rate * alone / 1000
     by_line = case.group.value("prefill_load")
-    found = by_ttft if by_line is None else by_line
+    found = time_load(case) if by_line is None else by_line
     return None if found is None else min(found, 1.0)
 
 

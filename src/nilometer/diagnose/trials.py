@@ -152,11 +152,9 @@ def trial_for(first: str, rivals: Sequence[str], spec: Spec) -> Trial | None:
     return next((one for one in TRIALS if first in one.foretold and one.changed(spec) is not None), None)
 
 
-def experiment_of(trial: Trial, first: str, rivals: Sequence[str], command: str) -> Experiment:
-    """The trial as a finding carries it: how to run it, and what each cause foretells (`TRIAL.OUTCOME.CAUSE`)."""
-    causes = [slug for slug in (first, *rivals) if slug in trial.foretold]
-    told = [f"{trial.slug}.{trial.foretold[slug]}:{slug}" for slug in causes]
-    return Experiment(command=command, predictions=told)
+def predictions_of(trial: Trial, causes: Sequence[str]) -> list[str]:
+    """What each of these causes foretells of it, as `TRIAL.OUTCOME:CAUSE`; nothing of those that foretell nothing."""
+    return [f"{trial.slug}.{trial.foretold[slug]}:{slug}" for slug in causes if slug in trial.foretold]
 
 
 def with_experiment(findings: Sequence[Finding], spec: Spec, command: str) -> list[Finding]:
@@ -167,7 +165,10 @@ def with_experiment(findings: Sequence[Finding], spec: Spec, command: str) -> li
     trial = trial_for(first.slug, rivals, spec)
     if trial is None:
         return list(findings)
-    return [replace(first, experiment=experiment_of(trial, first.slug, rivals, command)), *findings[1:]]
+    return [
+        replace(first, experiment=Experiment(command=command, predictions=predictions_of(trial, rivals_of(findings)))),
+        *findings[1:],
+    ]
 
 
 def _rivals(findings: Sequence[Finding]) -> list[str]:

@@ -12,8 +12,7 @@ from nilometer.core.group import Group
 from nilometer.core.record import Record
 from nilometer.core.run import Run, Runs, new_id
 from nilometer.core.spec import Load, Prompts, Spec, to_toml
-from nilometer.diagnose.diagnosis import diagnose, spoken
-from nilometer.diagnose.group import evidence_of_runs
+from nilometer.diagnose.diagnosis import diagnose_runs, spoken
 
 from .follow import Stop, Watch
 from .measure import Behind, Place, measure
@@ -65,4 +64,4 @@ def quickstart(
 
 def diagnosis(runs: Sequence[Run], records: Callable[[str], Iterable[Record]]) -> list[Finding]:
     """What the runs of a quickstart tell together, from their `records` by id; never empty."""
-    return spoken(diagnose(evidence_of_runs((run, records(run.id)) for run in runs)))
+    return spoken(diagnose_runs(runs, records))

@@ -83,7 +83,7 @@ def prefill(case: Case) -> Opinion:
     )
     alike = weigh(
         [
-            case.made("prefill_time_load", _time_load(case), "share").above(0.65, 0.85),
+            case.made("prefill_time_load", time_load(case), "share").above(0.65, 0.85),
             case.low("prompt_cv").below(0.15, 0.1),
             waits(case),
             _shared_steps(case),
@@ -98,7 +98,7 @@ def _shared_steps(case: Case) -> Sign:
     return either(case.step("gap_ratio").above(1.4, 2.0), stalled(case).above(0.1, 0.25))
 
 
-def _time_load(case: Case) -> float | None:
+def time_load(case: Case) -> float | None:
     """Requests a second x TTFT alone: what prompts of one length take of the server's time at most."""
     rate, alone = case.highest.value("requests_per_s"), case.lowest.value("ttft_mean")
     return None if rate is None or alone is None else rate * alone / 1000
