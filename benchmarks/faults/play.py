@@ -108,7 +108,8 @@ def play(d: Draft, seed: int) -> list[Level]:
 
 def _at(d: Draft, plan: Plan, begun_s: float, *, first: bool) -> Plan:
     """The plan of a level that begins `begun_s` after the first: what grows with time goes on from there."""
-    faults, changes = plan.faults, {}
+    faults = plan.faults
+    changes: dict[str, object] = {}
     if d.first_level_only and not first:
         changes |= {"cold_requests": 0}
     if faults.leak_per_s:
@@ -132,7 +133,8 @@ def _throttled(d: Draft, plan: Plan, users: int, warmup_s: float, seconds: float
 
 def _level(d: Draft, plan: Plan, users: int, rate: float, random: Random) -> Level:
     """Long enough for its requests; once more and longer where it was not."""
-    seed, asked = random.getrandbits(64), max(LEAST, EACH * users)
+    seed = random.getrandbits(64)
+    asked: float = max(LEAST, EACH * users)
     if d.requests < 1:
         asked, rate = max(5, d.requests * EACH * users), users / d.alone_s
     seconds = max(asked / rate, d.least_s)

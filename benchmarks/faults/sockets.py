@@ -124,7 +124,7 @@ class Said:
     kind: str
     right: tuple[str, ...]
     state: str
-    findings: list[tuple[str, str | None]]
+    findings: Sequence[tuple[str, str | None]]
     """Slug and confidence, the answer first."""
     scores: dict[str, float]
     """How far each cause held."""
