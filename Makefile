@@ -22,8 +22,8 @@ quickstart: setup ## measure the embedded real engine at three loads and say wha
 	$(BIN)/nilo quickstart
 
 test: setup ## all tests, those on the embedded real engine included
-	$(BIN)/python -m pytest -n 3 --dist loadgroup -m "not live"  # they wait half of their time
-	$(BIN)/python -m pytest -m live
+	$(BIN)/python -m pytest -n 4 --dist loadgroup -m "not live"  # they wait half of their time
+	$(BIN)/python -m pytest -m live tests/live
 
 lint: $(READY) ## format, lint, types, layer contracts, spelling, unused dependencies
 	$(BIN)/ruff format --check .
@@ -34,7 +34,7 @@ lint: $(READY) ## format, lint, types, layer contracts, spelling, unused depende
 	$(BIN)/deptry .
 
 live: setup ## only the tests on the embedded real engine
-	$(BIN)/python -m pytest -m live
+	$(BIN)/python -m pytest -m live tests/live
 
 bench: setup ## the project's own speed and truth, beside same-run floors (minutes; keep the machine quiet)
 	$(BIN)/python -m benchmarks

@@ -7,21 +7,9 @@ server's own figures and without. Each case is a group whose `spec` labels it; w
 
 from __future__ import annotations
 
-import contextlib
-import multiprocessing
-import os
-import shutil
-import signal
-import socket
-import subprocess
 import sys
-import tempfile
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from functools import partial
-from pathlib import Path
+from collections.abc import Sequence
 from random import Random
 from typing import NamedTuple
 
@@ -35,19 +23,16 @@ from nilometer.core.spec import Labels, Load, Prompts, Spec, to_toml
 from nilometer.diagnose.diagnosis import diagnose, scores
 from nilometer.diagnose.group import evidence_of_runs
 from nilometer.engines import embedded
-from nilometer.engines.embedded import LaunchedEngine
 from nilometer.experiment.follow import Stop
 from nilometer.experiment.ladder import Search
 from nilometer.experiment.measure import Behind
 from nilometer.experiment.sweep import Plan, sweep
 
 from ..rig import OUT
+from .on_the_way import BUFFERS, Way, beside_burners, duty, has_nginx, neighbour, nginx, nothing
 
 FILE = OUT / "faults-engine.sqlite"
 ENGINE = "embedded"
-
-Around = Callable[[LaunchedEngine], AbstractContextManager[str]]
-"""Makes the fault and gives the address to be measured."""
 
 
 class Case(NamedTuple):
@@ -56,7 +41,7 @@ class Case(NamedTuple):
     kind: str
     setting: str
     flags: str = ""
-    around: Around | None = None
+    way: Way = nothing
     input_tokens: str = "uniform:36,96"
     output_tokens: str = "uniform:8,32"
     shared_prefix: int = 0
@@ -69,122 +54,12 @@ class Case(NamedTuple):
         return f"{self.kind}/{self.setting}"
 
 
-@contextmanager
-def _plain(engine: LaunchedEngine) -> Iterator[str]:
-    yield engine.url
-
-
-def _burn(until_s: float, on_s: float, period_s: float, core: int | None) -> None:
-    if core is not None:
-        os.sched_setaffinity(0, {core})
-    while time.monotonic() < until_s:
-        end = time.monotonic() + on_s
-        while time.monotonic() < end:
-            pass
-        time.sleep(max(period_s - on_s, 0.0))
-
-
-@contextmanager
-def _burners(n: int, on_s: float, period_s: float, core: int | None = None) -> Iterator[None]:
-    """So many busy loops, `on_s` of every `period_s`; they end by themselves if this process dies."""
-    work = partial(_burn, time.monotonic() + 300, on_s, period_s, core)
-    burning = [multiprocessing.get_context("fork").Process(target=work, daemon=True) for _ in range(n)]
-    for one in burning:
-        one.start()
-    try:
-        yield
-    finally:
-        for one in burning:
-            one.kill()
-            one.join()
-
-
-@contextmanager
-def neighbour(engine: LaunchedEngine, *, n: int, on_s: float, period_s: float) -> Iterator[str]:
-    """Somebody else computes on the machine now and then."""
-    with _burners(n, on_s, period_s):
-        yield engine.url
-
-
-@contextmanager
-def duty(engine: LaunchedEngine, *, period_s: float, share: float) -> Iterator[str]:
-    """The server stands still for a part of every period, as under a quota of processor time."""
-    over = threading.Event()
-
-    def work() -> None:
-        while not over.wait(period_s * share):
-            os.kill(engine.pid, signal.SIGSTOP)
-            time.sleep(period_s * (1 - share))
-            os.kill(engine.pid, signal.SIGCONT)
-
-    thread = threading.Thread(target=work, daemon=True)
-    thread.start()
-    try:
-        yield engine.url
-    finally:
-        over.set()
-        thread.join()
-
-
-@contextmanager
-def starved(engine: LaunchedEngine, *, n: int) -> Iterator[str]:
-    """The load generator shares one processor with `n` busy loops; the server has the other for itself."""
-    before = os.sched_getaffinity(0)
-    os.sched_setaffinity(engine.pid, {0})
-    os.sched_setaffinity(0, {1})
-    try:
-        with _burners(n, 1.0, 1.0, core=1):
-            yield engine.url
-    finally:
-        os.sched_setaffinity(0, before)
-
-
-@contextmanager
-def nginx(engine: LaunchedEngine, *, zone: str = "", location: str = "") -> Iterator[str]:
-    """A real nginx in front of it."""
-    port, backend = _free_port(), engine.url.removeprefix("http://").partition("/")[0]
-    with tempfile.TemporaryDirectory() as folder:
-        conf = Path(folder) / "nginx.conf"
-        conf.write_text(
-            f"pid {folder}/pid; error_log {folder}/error.log; daemon off; events {{}}\n"
-            f"http {{ access_log off; client_body_temp_path {folder}/b; proxy_temp_path {folder}/p;\n"
-            f"fastcgi_temp_path {folder}/f; uwsgi_temp_path {folder}/u; scgi_temp_path {folder}/s; {zone}\n"
-            f"server {{ listen 127.0.0.1:{port};\n"
-            f"location /v1/chat/completions {{ proxy_pass http://{backend}; {location} }}\n"
-            f"location / {{ proxy_pass http://{backend}; }} }} }}\n"
-        )
-        server = subprocess.Popen(["nginx", "-p", folder, "-c", str(conf)], stderr=subprocess.DEVNULL)
-        try:
-            _wait_for(port)
-            yield f"http://127.0.0.1:{port}"
-        finally:
-            server.terminate()
-            server.wait()
-
-
-def _free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
-
-
-def _wait_for(port: int) -> None:
-    for _ in range(100):
-        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 0.2):
-            return
-        time.sleep(0.05)
-    raise SystemExit("nginx did not start")
-
-
-def _limited(rate: str, status: int, burst: str = "") -> Around:
-    return partial(
-        nginx,
+def _limited(rate: str, status: int, burst: str = "") -> Way:
+    return nginx(
+        f"limit_req zone=z{burst}; limit_req_status {status}; proxy_buffering off; proxy_http_version 1.1;",
         zone=f"limit_req_zone $server_name zone=z:1m rate={rate};",
-        location=f"limit_req zone=z{burst} ; limit_req_status {status}; proxy_buffering off; proxy_http_version 1.1;",
     )
 
-
-_LONG = "uniform:600,1400"
 
 CASES: tuple[Case, ...] = (
     *(Case("queue", f"np{n}", f"-np {n} -c {n * 512}", levels=(1, 4, 12)) for n in (1, 2, 3)),
@@ -246,27 +121,27 @@ CASES: tuple[Case, ...] = (
             "noisy_neighbour",
             f"{on}of{period}",
             "-t 2",
-            partial(neighbour, n=n, on_s=on, period_s=period),
+            neighbour(n, on, period - on),
             duration_s=14.0,
         )
         for n, on, period in ((4, 1.0, 3.0), (6, 1.0, 4.0), (4, 2.0, 5.0))
     ),
     *(
-        Case("throttling", f"{period}-{share}", "", partial(duty, period_s=period, share=share), duration_s=14.0)
+        Case("throttling", f"{period}-{share}", "", duty(period, share), duration_s=14.0)
         for period, share in ((0.2, 0.6), (0.4, 0.6), (0.8, 0.5))
     ),
     *(
-        Case("generator_limited", f"burners{n}", "-t 1", partial(starved, n=n), output_tokens="uniform:24,48")
+        Case("generator_limited", f"burners{n}", "-t 1", beside_burners(n), output_tokens="uniform:24,48")
         for n in (3, 5, 8)
     ),
-    Case("buffered_stream", "default", "", partial(nginx)),
+    Case("buffered_stream", "default", "", nginx("")),
     Case(
         "buffered_stream",
         "http11",
         "",
-        partial(nginx, location="proxy_http_version 1.1; proxy_buffers 8 64k; proxy_buffer_size 64k;"),
+        nginx(f"proxy_http_version 1.1; {BUFFERS}"),
     ),
-    Case("buffered_stream", "long", "-c 8192", partial(nginx), output_tokens="uniform:48,96", duration_s=14.0),
+    Case("buffered_stream", "long", "-c 8192", nginx(""), output_tokens="uniform:48,96", duration_s=14.0),
     Case("rate_limit", "2-429", "", _limited("2r/s", 429)),
     Case("rate_limit", "4-429-burst", "", _limited("4r/s", 429, " burst=2 nodelay")),
     Case("rate_limit", "3-503", "", _limited("3r/s", 503)),
@@ -302,7 +177,7 @@ class _Silent:
 def measure(case: Case, archive: Archive) -> str:
     """The ladder of a case into the archive; its group's id."""
     name = f"{ENGINE}:{case.flags}" if case.flags else ENGINE
-    with embedded.launch_spec(name) as engine, (case.around or _plain)(engine) as url:
+    with embedded.launch_spec(name) as engine, case.way(engine.url, engine.pid) as url:
         spec = Spec(
             target=url,
             load=Load(concurrency=1, warmup_s=2.0, duration_s=case.duration_s, drain_s=20.0),
@@ -346,7 +221,7 @@ def _measure_all(archive: Archive, cases: Sequence[Case]) -> None:
     for case in cases:
         if case.name in done:
             continue
-        if case.kind in _OF_NGINX and shutil.which("nginx") is None:
+        if case.kind in _OF_NGINX and not has_nginx():
             print(f"{case.name}: no nginx here", flush=True)
             continue
         begun = time.monotonic()

@@ -9,11 +9,13 @@ import json
 import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -111,14 +113,15 @@ events {{ worker_connections 256; }}
 http {{
   access_log off; client_body_temp_path {folder}/b; proxy_temp_path {folder}/p; fastcgi_temp_path {folder}/f;
   uwsgi_temp_path {folder}/u; scgi_temp_path {folder}/s;
+  {zone}
   server {{
     listen 127.0.0.1:{port};
-    location /metrics {{ proxy_pass {url}; }}
-    location / {{ proxy_pass {url}; proxy_buffering on;
-      proxy_buffer_size 64k; proxy_buffers 8 64k; proxy_busy_buffers_size 128k; }}
+    location / {{ proxy_pass {url}; }}
+    location {path} {{ proxy_pass {url}; {says} }}
   }}
 }}
 """
+BUFFERS = "proxy_buffering on; proxy_buffer_size 64k; proxy_buffers 8 64k; proxy_busy_buffers_size 128k;"
 
 
 def has_nginx() -> bool:
@@ -126,20 +129,30 @@ def has_nginx() -> bool:
     return shutil.which("nginx") is not None
 
 
-@contextlib.contextmanager
-def nginx(url: str, _: int) -> Iterator[str]:
-    """A real nginx in front that buffers and speaks HTTP/1.0 with the service, both of which are its defaults."""
-    port = _free_port()
-    with tempfile.TemporaryDirectory(prefix="nilo-nginx-") as folder:
-        os.chmod(folder, 0o755)
-        config = Path(folder) / "nginx.conf"
-        config.write_text(NGINX.format(folder=folder, port=port, url=url), "utf-8")
-        with subprocess.Popen(["nginx", "-c", str(config), "-e", f"{folder}/error.log"]) as child:
-            try:
-                _wait_for(port)
-                yield f"http://127.0.0.1:{port}"
-            finally:
-                child.terminate()
+def nginx(says: str, path: str = "/v1/", zone: str = "") -> Way:
+    """A real nginx in front, which does to the answers below `path` what it is told and passes the rest on.
+
+    It speaks HTTP/1.0 with the service where it is not told otherwise, as is its default.
+    """
+
+    @contextlib.contextmanager
+    def way(url: str, _: int) -> Iterator[str]:
+        parts = urlsplit(url)
+        port, service = _free_port(), f"http://{parts.netloc}"
+        with tempfile.TemporaryDirectory(prefix="nilo-nginx-") as folder:
+            os.chmod(folder, 0o755)
+            config = Path(folder) / "nginx.conf"
+            config.write_text(
+                NGINX.format(folder=folder, port=port, url=service, path=path, says=says, zone=zone), "utf-8"
+            )
+            with subprocess.Popen(["nginx", "-c", str(config), "-e", f"{folder}/error.log"]) as child:
+                try:
+                    _wait_for(port)
+                    yield f"http://127.0.0.1:{port}{parts.path}"
+                finally:
+                    child.terminate()
+
+    return way
 
 
 def _free_port() -> int:
@@ -156,6 +169,40 @@ def _wait_for(port: int) -> None:
     raise TimeoutError(f"nothing listens on {port}")
 
 
+BURN = """import os, sys, time
+on_s, rest_s, core = float(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3])
+if core >= 0:
+    os.sched_setaffinity(0, {core})
+end = time.monotonic() + 300
+while time.monotonic() < end:
+    still = time.monotonic() + on_s
+    while time.monotonic() < still:
+        pass
+    time.sleep(rest_s)
+"""
+LEAVE = """import subprocess, sys
+quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+for _ in range(int(sys.argv[2])):
+    print(subprocess.Popen([sys.executable, "-c", sys.argv[1], *sys.argv[3:]], **quiet).pid)
+"""
+
+
+@contextlib.contextmanager
+def burning(count: int, on_s: float = 1.0, rest_s: float = 0.0, core: int = -1) -> Iterator[None]:
+    """Programs of somebody else, no children of ours, each busy `on_s` and then at rest `rest_s`, again and again.
+
+    They end by themselves after five minutes.
+    """
+    command = [sys.executable, "-c", LEAVE, BURN, *map(str, (count, on_s, rest_s, core))]
+    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    try:
+        yield
+    finally:
+        for pid in told.split():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(pid), signal.SIGKILL)
+
+
 def beside_burners(count: int) -> Way:
     """The load generator shares its one core with programs that never rest; the service has the other."""
 
@@ -165,14 +212,45 @@ def beside_burners(count: int) -> Way:
         os.sched_setaffinity(pid, {cores[0]})
         os.sched_setaffinity(0, {cores[-1]})  # what it starts inherits this
         try:
-            with contextlib.ExitStack() as stack:
-                for _ in range(count):
-                    child = subprocess.Popen([sys.executable, "-c", "while True: pass"])
-                    stack.callback(child.wait)
-                    stack.callback(child.kill)
+            with burning(count, core=cores[-1]):
                 yield url
         finally:
             os.sched_setaffinity(0, cores)
+
+    return way
+
+
+def neighbour(count: int, on_s: float, rest_s: float) -> Way:
+    """Somebody else computes on the machine now and then."""
+
+    @contextlib.contextmanager
+    def way(url: str, _: int) -> Iterator[str]:
+        with burning(count, on_s, rest_s):
+            yield url
+
+    return way
+
+
+def duty(period_s: float, share: float) -> Way:
+    """The service stands still for a part of every period, as under a quota of processor time."""
+
+    @contextlib.contextmanager
+    def way(url: str, pid: int) -> Iterator[str]:
+        over = threading.Event()
+
+        def work() -> None:
+            while not over.wait(period_s * share):
+                os.kill(pid, signal.SIGSTOP)
+                time.sleep(period_s * (1 - share))
+                os.kill(pid, signal.SIGCONT)
+
+        thread = threading.Thread(target=work, daemon=True)
+        thread.start()
+        try:
+            yield url
+        finally:
+            over.set()
+            thread.join()
 
     return way
 

@@ -24,7 +24,7 @@ from nilometer.engines.mock_service import Service, from_tree, ready
 from nilometer.experiment.follow import Stop
 from nilometer.experiment.measure import Place, measure
 
-from .on_the_way import Way, beside_burners, has_nginx, nginx, nothing, pool, tenants
+from .on_the_way import BUFFERS, Way, beside_burners, has_nginx, nginx, nothing, pool, tenants
 
 OUT = Path(__file__).parents[1] / "out" / "faults-sockets.json"
 COST = {"fixed_ms": 8, "prefill_ms_per_token": 0.08, "decode_ms_per_token": 0.05, "cached_ms_per_token": 0.0003}
@@ -68,7 +68,7 @@ KINDS: tuple[Kind, ...] = (
     Kind("healthy_replicas", (), {"replicas": 2}),
     _kind("generator_limited", "healthy", way=beside_burners(3)),
     _kind("client_pool", "healthy", way=pool(3)),
-    _kind("buffered_stream", "healthy" if has_nginx() else None, way=nginx if has_nginx() else nothing),
+    _kind("buffered_stream", "healthy" if has_nginx() else None, way=nginx(BUFFERS) if has_nginx() else nothing),
     _kind("buffered_stream", name="buffered_in_the_service"),
     _kind("rate_limit"),
     _kind("failures", {"faults": {"drop_share": 0.08}}, name="failures_lost", spec=NO_PROBE | LIMIT),

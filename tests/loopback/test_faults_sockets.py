@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import subprocess
 import time
 
+import psutil
 import pytest
-from benchmarks.faults.on_the_way import has_nginx, nginx, pool, tenants
+from benchmarks.faults.on_the_way import BUFFERS, BURN, burning, duty, has_nginx, nginx, pool, tenants
 from benchmarks.faults.sockets import KINDS, Said
 from tests.loopback.playing import asked, got, playing, sent, truth
 
@@ -47,7 +49,7 @@ def test_a_pool_admits_so_many_and_one_answer_each() -> None:
 
 @pytest.mark.skipif(not has_nginx(), reason="nginx is not installed")
 def test_nginx_as_it_comes_holds_a_stream_back() -> None:
-    with playing({"fixed_ms": 10}) as mock, nginx(mock.url, mock.pid) as url:
+    with playing({"fixed_ms": 10}) as mock, nginx(BUFFERS)(mock.url, mock.pid) as url:
         began = time.monotonic()
         client = sent(mock, asked(20), url)
         with client.getresponse() as answer:
@@ -73,3 +75,24 @@ def test_tenants_ask_for_their_models_until_they_are_told_to_end() -> None:
 
 def _settled(mock: Mock) -> int:
     return len(mock.truth())
+
+
+def test_who_burns_is_no_child_of_ours_and_is_gone_afterwards() -> None:
+    before = {child.pid for child in psutil.Process().children(recursive=True)}
+    with burning(2):
+        spins = [one for one in psutil.process_iter(["cmdline"]) if BURN in (one.info["cmdline"] or ())]
+        assert len(spins) == 2
+        assert {child.pid for child in psutil.Process().children(recursive=True)} == before
+    assert psutil.wait_procs(spins, timeout=5)[1] == []
+
+
+def test_a_duty_cycle_stops_the_service_and_leaves_it_running() -> None:
+    with subprocess.Popen(["sleep", "30"]) as service:
+        seen = set()
+        with duty(0.05, 0.5)("http://127.0.0.1:9", service.pid):
+            for _ in range(40):
+                seen.add(psutil.Process(service.pid).status())
+                time.sleep(0.005)
+        assert psutil.Process(service.pid).status() == psutil.STATUS_SLEEPING
+        service.kill()
+    assert seen == {psutil.STATUS_SLEEPING, psutil.STATUS_STOPPED}
