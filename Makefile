@@ -22,7 +22,7 @@ quickstart: setup ## measure the embedded real engine at three loads and say wha
 	$(BIN)/nilo quickstart
 
 test: setup ## all tests, those on the embedded real engine included
-	$(BIN)/python -m pytest -n 4 --dist loadgroup -m "not live"  # they wait half of their time
+	$(BIN)/python -m pytest -n 3 --dist loadgroup -m "not live"  # they wait half of their time
 	$(BIN)/python -m pytest -m live tests/live
 
 lint: $(READY) ## format, lint, types, layer contracts, spelling, unused dependencies

@@ -23,7 +23,7 @@ from .base import Base, base_of
 from .budget import Budget, e2e_budget, ttft_budget
 from .evidence import Level, level_of
 from .facts import Facts, facts_of
-from .features import answers, both_sides, delivery, joining, modes, over_time, plateau, stalls
+from .features import answers, both_sides, delivery, joining, modes, over_time, pauses, plateau, stalls
 from .figure import Figure
 from .streams import Streams, streams_of
 
@@ -114,11 +114,12 @@ FEATURES: tuple[Feature, ...] = (
     Feature("tpot_mode_in_time", "share", partial(modes.mode_in_time, latency="tpot")),
     Feature("replica_ttft_share", "share", partial(modes.replica_share, latency="ttft_from_sent")),
     Feature("replica_tpot_share", "share", partial(modes.replica_share, latency="tpot")),
-    Feature("pauses_per_s", "1/s", modes.pauses_per_s),
-    Feature("pause_period", "s", modes.pause_period_s),
-    Feature("pause_length", "s", modes.pause_length_s),
-    Feature("pause_unevenness", None, modes.pause_unevenness),
-    Feature("pause_time_share", "share", modes.pause_time_share),
+    Feature("pauses_per_s", "1/s", pauses.pauses_per_s),
+    Feature("pause_period", "s", pauses.pause_period_s),
+    Feature("pause_length", "s", pauses.pause_length_s),
+    Feature("pause_unevenness", None, pauses.pause_unevenness),
+    Feature("pause_time_share", "share", pauses.pause_time_share),
+    Feature("quota_quiet_share", "share", pauses.quota_quiet_share),
     Feature("target_ttft_share", "share", partial(answers.target_share, latency="ttft_from_sent")),
     Feature("target_tpot_share", "share", partial(answers.target_share, latency="tpot")),
     Feature("ttft_mean", "ms", partial(both_sides.client_mean_ms, latency="ttft_from_sent")),

@@ -77,7 +77,17 @@ def throttling(case: Case) -> Opinion:
 
 def stopped(case: Case) -> Opinion:
     """Everything stands still again and again, by a clock, and goes on as fast as before."""
-    return strongest(*(_stopped(case, low=low) for low in (True, False)))
+    return strongest(*(_stopped(case, low=low) for low in (True, False)), _by_quota(case))
+
+
+def _by_quota(case: Case) -> Opinion:
+    """Tokens come in one part of the quota's period alone: every step holds stops, and none of them stands out."""
+    quiet = either(*(of("quota_quiet_share").above(0.12, 0.25) for of in (case.low, case.high)))
+    return weigh([quiet], supports=[_told_to_stop(case)])
+
+
+def _told_to_stop(case: Case) -> Sign:
+    return either(case.high("host_throttled_share").above(0.05, 0.2), case.high("host_stopped_share").above(0.05, 0.2))
 
 
 def _stopped(case: Case, *, low: bool) -> Opinion:
@@ -91,7 +101,5 @@ def _stopped(case: Case, *, low: bool) -> Opinion:
             part.below(0.97, 0.88),
             *([] if low else [case.high("gap_first_token_share").below(0.9, 0.7)]),
         ],
-        supports=[
-            either(case.high("host_throttled_share").above(0.05, 0.2), case.high("host_stopped_share").above(0.05, 0.2))
-        ],
+        supports=[_told_to_stop(case)],
     )

@@ -8,19 +8,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from nilometer.core.clock import NS_PER_S
 from nilometer.metrics.quantiles import Floats, Ints
 
-from ..figure import Figure, between_groups, median
+from ..figure import Figure, between_groups
 from ..streams import Streams
 from .over_time import Split, two_groups
 
 LEAST_REQUESTS = 20
-LEAST_STALLS = 8
-STALL_RATIO = 2.5
-"""A gap of so many usual ones is a pause, whatever its length."""
-TOGETHER = 0.5
-"""Pauses of several streams that begin within this share of a pause are one."""
 _TIME_BLOCKS = 20
 
 
@@ -75,69 +69,6 @@ def replica_share(streams: Streams, latency: str) -> Figure | None:
     replica = streams.replica[rows]
     known = replica >= 0
     return between_groups(np.log(_values(streams, latency)[known]), replica[known])
-
-
-def pauses_per_s(streams: Streams) -> Figure | None:
-    """Pauses a second of the whole server: gaps of more than STALL_RATIO usual ones, those that begin together as one.
-
-    n pauses.
-    """
-    starts = _pauses(streams)
-    length_s = streams.span.length_s
-    return Figure(len(starts) / length_s, len(starts)) if starts is not None and length_s > 0 else None
-
-
-def pause_period_s(streams: Streams) -> Figure | None:
-    """Median time from one pause to the next, s; n pauses."""
-    starts = _pauses(streams)
-    if starts is None or len(starts) < LEAST_STALLS:
-        return None
-    found = median(np.diff(starts))
-    return None if found is None else Figure(found.value / NS_PER_S, len(starts))
-
-
-def pause_length_s(streams: Streams) -> Figure | None:
-    """Median length of a pause, s; n gaps. As long as the time between two where all gaps of a spell are long."""
-    gaps, usual = streams.gaps, streams.gap_p50_p99_ns
-    if usual is None or usual[0] <= 0:
-        return None
-    found = median(gaps.length_ns[gaps.length_ns > STALL_RATIO * usual[0]])
-    return None if found is None else Figure(found.value / NS_PER_S, found.n)
-
-
-def pause_unevenness(streams: Streams) -> Figure | None:
-    """(p75 - p25) / p50 of the time between pauses: near 0 a clock makes them, 1.6 where they come at random.
-
-    That of the exponential distribution is ln 3 / ln 2. n pauses.
-    """
-    starts = _pauses(streams)
-    if starts is None or len(starts) < LEAST_STALLS:
-        return None
-    low, middle, high = np.percentile(np.diff(starts), [25, 50, 75])
-    return Figure(float((high - low) / middle), len(starts)) if middle > 0 else None
-
-
-def pause_time_share(streams: Streams) -> Figure | None:
-    """Share of all time between tokens that lies in pauses, beyond the usual gap; n gaps."""
-    gaps, usual = streams.gaps, streams.gap_p50_p99_ns
-    if usual is None or usual[0] <= 0 or not len(gaps.length_ns):
-        return None
-    long = gaps.length_ns > STALL_RATIO * usual[0]
-    return Figure(float((gaps.length_ns[long] - usual[0]).sum() / max(gaps.length_ns.sum(), 1)), len(gaps.length_ns))
-
-
-def _pauses(streams: Streams) -> Ints | None:
-    """When each pause began, in order; None without gaps."""
-    gaps, usual = streams.gaps, streams.gap_p50_p99_ns
-    if usual is None or usual[0] <= 0:
-        return None
-    chosen = np.flatnonzero(gaps.length_ns > STALL_RATIO * usual[0])
-    starts = np.sort(streams.at_ns[gaps.place[chosen]])
-    if not len(starts):
-        return starts
-    apart = TOGETHER * float(np.median(gaps.length_ns[chosen]))
-    fresh: Ints = starts[np.concatenate([[True], np.diff(starts) > apart])]
-    return fresh
 
 
 def _rows(streams: Streams, latency: str) -> Ints:
