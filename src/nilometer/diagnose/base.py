@@ -50,7 +50,7 @@ class Base(msgspec.Struct, frozen=True, kw_only=True):
 def base_of(streams: Streams) -> Base:
     """What the ok requests of the window show."""
     gap_ns = streams.token_gap_ns
-    return Base(line=base_line(streams), gap_ms=None if gap_ns is None else gap_ns / NS_PER_MS)
+    return Base(line=streams.once(base_line), gap_ms=None if gap_ns is None else gap_ns / NS_PER_MS)
 
 
 def base_line(streams: Streams) -> BaseLine | None:

@@ -23,7 +23,7 @@ from .base import Base, base_of
 from .budget import Budget, e2e_budget, ttft_budget
 from .evidence import Level, level_of
 from .facts import Facts, facts_of
-from .features import answers, both_sides, delivery, joining, modes, over_time, pauses, plateau, stalls
+from .features import answers, both_sides, delivery, joining, late, modes, over_time, pauses, plateau, stalls
 from .figure import Figure
 from .streams import Streams, streams_of
 
@@ -108,6 +108,9 @@ FEATURES: tuple[Feature, ...] = (
     Feature("ttft_mode_share", "share", partial(modes.mode_share, latency="ttft_from_sent")),
     Feature("ttft_mode_in_time", "share", partial(modes.mode_in_time, latency="ttft_from_sent")),
     Feature("ttft_mode_spread", None, partial(modes.slow_mode_spread, latency="ttft_from_sent")),
+    Feature("late_share", "share", late.late_share),
+    Feature("late_by", "ms", late.late_by_ms),
+    Feature("late_spread", None, late.late_spread),
     Feature("tpot_mode_ratio", None, partial(modes.mode_ratio, latency="tpot")),
     Feature("tpot_mode_separation", "share", partial(modes.mode_separation, latency="tpot")),
     Feature("tpot_mode_share", "share", partial(modes.mode_share, latency="tpot")),

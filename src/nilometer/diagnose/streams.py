@@ -6,9 +6,9 @@ demand. Rows are requests, all of the run; what is said over time is said of the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -23,6 +23,8 @@ from nilometer.metrics.timeline import flights
 from nilometer.metrics.window import Span, Stretch
 
 from .flow import Flow, Spread, flow_of, spread
+
+T = TypeVar("T")
 
 GRID_POINTS = 4096
 """At so many moments of the window the tokens held by the decoding streams are counted."""
@@ -96,6 +98,15 @@ class Streams:
         self.last_token_ns, self.target, self.status, self.finish, self.replica = noted.columns()
         self.finishes = tuple(noted.finishes)
         """The finish reasons that `finish` gives the place of; `replica` is NONE where the answer did not name it."""
+        self._made: dict[Hashable, Any] = {}
+
+    def once(self, make: Callable[..., T], *of: Hashable) -> T:
+        """What `make` makes of these streams; several figures share it."""
+        key = (make, *of)
+        if key not in self._made:
+            self._made[key] = make(self, *of)
+        made: T = self._made[key]
+        return made
 
     @property
     def table(self) -> Table:

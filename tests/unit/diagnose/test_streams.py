@@ -10,7 +10,7 @@ from tests.unit.diagnose.made import even, stream, streams
 from tests.unit.metrics.made import at, failed, whole
 
 from nilometer.core.record import Record
-from nilometer.diagnose.streams import GRID_POINTS
+from nilometer.diagnose.streams import GRID_POINTS, Streams
 
 
 def test_the_window_is_that_of_the_figures() -> None:
@@ -107,3 +107,14 @@ def test_tokens_held_as_counted_one_by_one(records: list[Record]) -> None:
                 came = sum(frame.at_ns <= moment for frame in frames)
                 held += 100 + came * record.output_tokens / len(frames)
         assert seen.held_tokens[place] == pytest.approx(held, abs=1e-6)
+
+
+def test_what_is_dear_is_made_once() -> None:
+    seen, made = streams([even(0.1, 0.5, 3)], 5), []
+
+    def make(of: Streams, name: str) -> str:
+        made.append((of, name))
+        return name * 2
+
+    assert [seen.once(make, name) for name in ("a", "b", "a")] == ["aa", "bb", "aa"]
+    assert made == [(seen, "a"), (seen, "b")]

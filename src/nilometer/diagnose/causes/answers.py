@@ -27,7 +27,22 @@ def failures(case: Case) -> Opinion:
         supports=[case.low("ttft_mode_in_time").below(0.5, 0.25)],
         against=[by_a_clock(case), case.high("adapters_waiting").above(0.1, 0.3)],
     )
-    return strongest(lost, retried)
+    return strongest(lost, retried, _asked_again(case))
+
+
+def _asked_again(case: Case) -> Opinion:
+    """A few requests at several loads are late by the same time: a timer's, whatever the load."""
+    late = [(found, level) for level in case.group.levels if (found := level.value("late_by")) is not None]
+    by = [found for found, _ in late]
+    n = sum(level.figures["late_by"].n or 0 for _, level in late if level.figures["late_by"] is not None)
+    return weigh(
+        [
+            case.made("late_requests", float(n) if late else None, "requests").above(2, 5),
+            case.made("late_by_ratio", max(by) / min(by) if by else None).below(1.4, 1.15),
+            case.most("late_spread").below(0.4, 0.2),
+        ],
+        against=[by_a_clock(case), case.high("adapters_waiting").above(0.1, 0.3)],
+    )
 
 
 def _lost(case: Case) -> float | None:
@@ -67,7 +82,12 @@ def _unseen(case: Case) -> float | None:
 def replica_imbalance(case: Case) -> Opinion:
     """Some replicas are slower, or have more to do, than others."""
     named = weigh(
-        [either(case.high("replica_tpot_share").above(0.15, 0.3), case.high("replica_ttft_share").above(0.2, 0.4))]
+        [
+            either(
+                *(case.high(f"{way}_tpot_share").above(0.15, 0.3) for way in ("replica", "target")),
+                *(case.high(f"{way}_ttft_share").above(0.2, 0.4) for way in ("replica", "target")),
+            )
+        ]
     )
     told = weigh([case.high("running_spread").above(1.4, 2.0)])
     seen = weigh(
@@ -84,8 +104,5 @@ def replica_imbalance(case: Case) -> Opinion:
 
 
 def adapters(case: Case) -> Opinion:
-    """Latency depends on the adapter that is asked for: they take turns in the engine."""
-    return strongest(
-        weigh([case.high("adapters_waiting").above(0.1, 0.3)]),
-        weigh([either(case.high("target_ttft_share").above(0.1, 0.2), case.high("target_tpot_share").above(0.1, 0.2))]),
-    )
+    """Requests wait for an adapter while slots are free: adapters take turns in the engine, as it tells itself."""
+    return weigh([case.high("adapters_waiting").above(0.1, 0.3)])

@@ -20,19 +20,19 @@ _TIME_BLOCKS = 20
 
 def mode_ratio(streams: Streams, latency: str) -> Figure | None:
     """The slow requests' latency over that of the others (means of logs); n requests of the window."""
-    split = _split(streams, latency)
+    split = streams.once(_split, latency)
     return None if split is None else Figure(split.ratio, len(split.slow))
 
 
 def mode_separation(streams: Streams, latency: str) -> Figure | None:
     """Share of the variance of the log that lies between the two kinds: 1 two values, 0.64 of normal ones."""
-    split = _split(streams, latency)
+    split = streams.once(_split, latency)
     return None if split is None else Figure(split.between, len(split.slow))
 
 
 def mode_share(streams: Streams, latency: str) -> Figure | None:
     """Share of the requests that are slow."""
-    split = _split(streams, latency)
+    split = streams.once(_split, latency)
     return None if split is None else Figure(float(split.slow.mean()), len(split.slow))
 
 
@@ -41,7 +41,7 @@ def mode_in_time(streams: Streams, latency: str) -> Figure | None:
 
     Near 0 where slow and fast ones stand beside each other; n requests.
     """
-    split = _split(streams, latency)
+    split = streams.once(_split, latency)
     if split is None:
         return None
     starts = streams.table.start_ns[_rows(streams, latency)]
@@ -55,7 +55,7 @@ def slow_mode_spread(streams: Streams, latency: str) -> Figure | None:
 
     n slow requests; None with fewer than 5.
     """
-    split = _split(streams, latency)
+    split = streams.once(_split, latency)
     if split is None or split.slow.sum() < 5:
         return None
     slow = _values(streams, latency)[split.slow == 1]

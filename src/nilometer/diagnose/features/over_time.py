@@ -109,25 +109,25 @@ def slow_split(streams: Streams) -> Split | None:
 
 def slow_ratio(streams: Streams) -> Figure | None:
     """Token gap of the slow slices over that of the others (means of logs); n slices."""
-    split = slow_split(streams)
+    split = streams.once(slow_split)
     return None if split is None else Figure(split.ratio, len(split.slow))
 
 
 def slow_separation(streams: Streams) -> Figure | None:
     """Share of the variance that lies between slow and other slices: 1 two modes, 0.64 of normal values."""
-    split = slow_split(streams)
+    split = streams.once(slow_split)
     return None if split is None else Figure(split.between, len(split.slow))
 
 
 def slow_time_share(streams: Streams) -> Figure | None:
     """Share of the slices that are slow; n slices."""
-    split = slow_split(streams)
+    split = streams.once(slow_split)
     return None if split is None else Figure(float(split.slow.mean()), len(split.slow))
 
 
 def slow_spell_s(streams: Streams) -> Figure | None:
     """Mean length of a slow spell, s; n spells. Slices without a token do not break one."""
-    split = slow_split(streams)
+    split = streams.once(slow_split)
     if split is None:
         return None
     spells = runs(flag == 1 for flag in split.slow)
@@ -136,7 +136,7 @@ def slow_spell_s(streams: Streams) -> Figure | None:
 
 def slow_prefill_r(streams: Streams) -> Figure | None:
     """Correlation of slow slices with the first tokens in them: what is tied to prompts is the load's own doing."""
-    split = slow_split(streams)
+    split = streams.once(slow_split)
     return None if split is None else correlation(split.slow, streams.slices.first_tokens)
 
 

@@ -11,9 +11,10 @@ import numpy as np
 
 from nilometer.core.clock import NS_PER_S
 from nilometer.metrics.quantiles import Ints
+from nilometer.metrics.table import NONE
 
 from ..figure import Figure, median
-from ..streams import NONE, Streams
+from ..streams import Streams
 
 LEAST_PAUSES = 8
 PAUSE_RATIO = 2.5
@@ -33,14 +34,14 @@ def pauses_per_s(streams: Streams) -> Figure | None:
 
     n pauses.
     """
-    starts = _pauses(streams)
+    starts = streams.once(_pauses)
     length_s = streams.span.length_s
     return Figure(len(starts) / length_s, len(starts)) if starts is not None and length_s > 0 else None
 
 
 def pause_period_s(streams: Streams) -> Figure | None:
     """Median time from one pause to the next, s; n pauses."""
-    starts = _pauses(streams)
+    starts = streams.once(_pauses)
     if starts is None or len(starts) < LEAST_PAUSES:
         return None
     found = median(np.diff(starts))
@@ -61,7 +62,7 @@ def pause_unevenness(streams: Streams) -> Figure | None:
 
     That of the exponential distribution is ln 3 / ln 2. n pauses.
     """
-    starts = _pauses(streams)
+    starts = streams.once(_pauses)
     if starts is None or len(starts) < LEAST_PAUSES:
         return None
     low, middle, high = np.percentile(np.diff(starts), [25, 50, 75])
