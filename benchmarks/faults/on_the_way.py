@@ -16,12 +16,15 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
+from random import Random
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 Way = Callable[[str, int], contextlib.AbstractContextManager[str]]
 """From a service's address and pid to the address that the load is sent to."""
+Before = Callable[[bytes], Awaitable[None]]
 
 
 @contextlib.contextmanager
@@ -30,47 +33,71 @@ def nothing(url: str, _: int) -> Iterator[str]:
     yield url
 
 
-def pool(most: int) -> Way:
-    """A relay that answers so many at once, each on a connection of its own, and takes in nobody meanwhile.
+class Relay(NamedTuple):
+    """What a program on the way does before it passes a question on."""
 
-    The others wait with connecting: the kernel drops what is over its backlog of one, and clients try again.
-    Connections that were there before anything was asked are kept.
-    """
+    most: int = 256
+    """Answers at once; others wait with connecting, for the kernel drops what is over its backlog."""
+    each_s: float = 0.0
+    """Taken for each question, one at a time."""
+    lost_share: float = 0.0
+    again_s: float = 0.0
+    """So many first attempts are lost, and made anew after so long."""
+
+
+def relayed(by: Relay) -> Way:
+    """A relay, each question on a connection of its own; what is not asked below /v1/ it passes on at once."""
 
     @contextlib.contextmanager
     def way(url: str, _: int) -> Iterator[str]:
         parts = urlsplit(url)
-        command = [sys.executable, "-m", "benchmarks.faults.on_the_way", str(parts.port), str(most)]
+        command = [sys.executable, "-m", "benchmarks.faults.on_the_way", str(parts.port), *map(str, by)]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.PIPE) as child:
             try:
                 assert child.stdout is not None
-                yield f"http://127.0.0.1:{int(child.stdout.readline())}"
+                yield f"http://127.0.0.1:{int(child.stdout.readline())}{parts.path}"
             finally:
                 child.kill()
 
     return way
 
 
-async def relay(listener: socket.socket, port: int, most: int) -> None:
+def pool(most: int) -> Way:
+    """A relay that answers so many at once and takes in nobody meanwhile."""
+    return relayed(Relay(most=most))
+
+
+async def relay(listener: socket.socket, port: int, by: Relay) -> None:
     """Serves until cancelled."""
     loop = asyncio.get_running_loop()
-    free = asyncio.Semaphore(most)
+    free, alone, random = asyncio.Semaphore(by.most), asyncio.Lock(), Random(1)
     tasks: set[asyncio.Task[None]] = set()
     listener.setblocking(False)
+
+    async def before(question: bytes) -> None:
+        if b" /v1/" not in question[:64]:
+            return
+        if by.each_s:
+            async with alone:
+                await asyncio.sleep(by.each_s)
+        if random.random() < by.lost_share:
+            await asyncio.sleep(by.again_s)
+
     while True:
         async with free:
             pass
         client, _ = await loop.sock_accept(listener)
-        task = loop.create_task(_one_answer(client, port, free))
+        task = loop.create_task(_one_answer(client, port, free, before))
         tasks.add(task)
         task.add_done_callback(tasks.discard)
 
 
-async def _one_answer(client: socket.socket, port: int, free: asyncio.Semaphore) -> None:
+async def _one_answer(client: socket.socket, port: int, free: asyncio.Semaphore, before: Before) -> None:
     reader, writer = await asyncio.open_connection(sock=client)
     with contextlib.suppress(OSError, asyncio.IncompleteReadError):
         if begun := await reader.read(1 << 16):
             async with free:
+                await before(begun)
                 await _through(begun, reader, writer, port)
     writer.close()
 
@@ -173,6 +200,7 @@ BURN = """import os, sys, time
 on_s, rest_s, core = float(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3])
 if core >= 0:
     os.sched_setaffinity(0, {core})
+os.setpriority(os.PRIO_PROCESS, 0, int(sys.argv[4]))
 end = time.monotonic() + 300
 while time.monotonic() < end:
     still = time.monotonic() + on_s
@@ -188,12 +216,12 @@ for _ in range(int(sys.argv[2])):
 
 
 @contextlib.contextmanager
-def burning(count: int, on_s: float = 1.0, rest_s: float = 0.0, core: int = -1) -> Iterator[None]:
+def burning(count: int, on_s: float = 1.0, rest_s: float = 0.0, core: int = -1, nice: int = 0) -> Iterator[None]:
     """Programs of somebody else, no children of ours, each busy `on_s` and then at rest `rest_s`, again and again.
 
     They end by themselves after five minutes.
     """
-    command = [sys.executable, "-c", LEAVE, BURN, *map(str, (count, on_s, rest_s, core))]
+    command = [sys.executable, "-c", LEAVE, BURN, *map(str, (count, on_s, rest_s, core, nice))]
     told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     try:
         yield
@@ -203,7 +231,7 @@ def burning(count: int, on_s: float = 1.0, rest_s: float = 0.0, core: int = -1) 
                 os.kill(int(pid), signal.SIGKILL)
 
 
-def beside_burners(count: int) -> Way:
+def beside_burners(count: int, nice: int = 0) -> Way:
     """The load generator shares its one core with programs that never rest; the service has the other."""
 
     @contextlib.contextmanager
@@ -212,7 +240,7 @@ def beside_burners(count: int) -> Way:
         os.sched_setaffinity(pid, {cores[0]})
         os.sched_setaffinity(0, {cores[-1]})  # what it starts inherits this
         try:
-            with burning(count, core=cores[-1]):
+            with burning(count, core=cores[-1], nice=nice):
                 yield url
         finally:
             os.sched_setaffinity(0, cores)
@@ -221,12 +249,19 @@ def beside_burners(count: int) -> Way:
 
 
 def neighbour(count: int, on_s: float, rest_s: float) -> Way:
-    """Somebody else computes on the machine now and then."""
+    """Somebody else computes now and then on the one core that the service has; the load generator has the other."""
 
     @contextlib.contextmanager
-    def way(url: str, _: int) -> Iterator[str]:
-        with burning(count, on_s, rest_s):
-            yield url
+    def way(url: str, pid: int) -> Iterator[str]:
+        cores = sorted(os.sched_getaffinity(0))
+        for thread in Path(f"/proc/{pid}/task").iterdir():
+            os.sched_setaffinity(int(thread.name), {cores[0]})
+        os.sched_setaffinity(0, {cores[-1]})
+        try:
+            with burning(count, on_s, rest_s, core=cores[0]):
+                yield url
+        finally:
+            os.sched_setaffinity(0, cores)
 
     return way
 
@@ -285,11 +320,11 @@ def _tenant(url: str, model: str, ended: threading.Event) -> None:
     client.close()
 
 
-def _main(port: int, most: int) -> None:
-    listener = socket.create_server(("127.0.0.1", 0), backlog=0)
+def _main(port: int, by: Relay) -> None:
+    listener = socket.create_server(("127.0.0.1", 0), backlog=0 if by.most < Relay().most else 128)
     print(listener.getsockname()[1], flush=True)
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    asyncio.run(relay(listener, port, most))
+    asyncio.run(relay(listener, port, by))
 
 
 def _end_with_parent() -> None:
@@ -298,4 +333,5 @@ def _end_with_parent() -> None:
 
 
 if __name__ == "__main__":
-    _main(int(sys.argv[1]), int(sys.argv[2]))
+    most, *rest = sys.argv[2:]
+    _main(int(sys.argv[1]), Relay(int(most), *map(float, rest)))
