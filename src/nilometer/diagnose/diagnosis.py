@@ -20,6 +20,7 @@ from .advise import remedies
 from .budget import Budget
 from .case import Case
 from .group import GroupEvidence, evidence_of_runs
+from .impact import weight
 from .params import params_of
 from .rules import RULES, Rule, Stage
 from .sign import Opinion, Sign
@@ -74,7 +75,7 @@ def diagnose(group: GroupEvidence) -> Diagnosis:
         return Diagnosis(state="undecided", findings=[], ttft=None, e2e=None, passed=[], not_run=missing)
     case = Case(group)
     held = [Held(rule, rule.of(case)) for rule in RULES]
-    standing = _standing(held)
+    standing = _standing(case, held)
     state, told = _judged(case, standing, held)
     return Diagnosis(
         state=state,
@@ -117,10 +118,12 @@ def scores(group: GroupEvidence) -> dict[str, float]:
     return {rule.slug: rule.of(case).score for rule in RULES}
 
 
-def _standing(held: Sequence[Held]) -> list[Held]:
-    """Those that hold, by stage, and in a stage the surest first."""
+def _standing(case: Case, held: Sequence[Held]) -> list[Held]:
+    """Those that hold, by stage, and in a stage the surest and greatest first."""
     standing = [one for one in held if one.opinion.holds]
-    return sorted(standing, key=lambda one: (_STAGES.index(one.rule.stage), -one.opinion.score))
+    return sorted(
+        standing, key=lambda one: (_STAGES.index(one.rule.stage), -one.opinion.score * weight(one.rule.explains, case))
+    )
 
 
 def _judged(case: Case, standing: Sequence[Held], held: Sequence[Held]) -> tuple[State, list[Held]]:

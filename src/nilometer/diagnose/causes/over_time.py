@@ -56,10 +56,11 @@ def _one_step(case: Case) -> Sign:
 
 
 def growing_state(case: Case) -> Opinion:
-    """Streams get slower and slower at the same load."""
+    """Streams get slower and slower at the same load, at every load: a machine's pace comes and goes by itself."""
     drift = both(case.most("tpot_drift").above(0.05, 0.1), case.least("tpot_drift_p").below(0.05, 0.01))
+    long_s = sum(level.facts.length_s or 0.0 for level in case.group.levels)
     return weigh(
-        [drift],
+        [drift, case.least("tpot_drift").above(-0.08, 0.02), case.made("measured_for", long_s, "s").above(20, 40)],
         against=[
             _one_step(case),
             case.most("prompt_drift").above(0.4, 0.8),
@@ -96,7 +97,7 @@ def _stopped(case: Case, *, low: bool) -> Opinion:
     part = case.made("pause_over_period", length / period if length is not None and period else None, "share")
     return weigh(
         [
-            of("pause_unevenness").below(0.6, 0.3),
+            either(of("pause_unevenness").below(0.6, 0.3), of("pause_clock").above(0.5, 0.75)),
             of("pause_time_share").above(0.05, 0.15),
             part.below(0.97, 0.88),
             *([] if low else [case.high("gap_first_token_share").below(0.9, 0.7)]),

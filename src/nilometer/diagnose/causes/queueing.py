@@ -52,6 +52,13 @@ def one_at_a_time(case: Case) -> Sign:
     return both(case.high("spacing_evenness").above(0.3, 0.45), case.high("first_token_spacing").above(6, 12))
 
 
+def one_slot(case: Case) -> Sign:
+    """One request decodes at a time, and the next one's first token comes when its prompt, begun then, is done."""
+    turn, alone = case.highest.value("turn_gap"), case.lowest.value("ttft_mean")
+    over = case.made("turn_over_ttft", turn / alone if turn is not None and alone else None)
+    return both(case.high("decoding_most").below(1.6, 1.2), over.within(0.75, 1.3, 0.2))
+
+
 def queue(case: Case) -> Opinion:
     """Requests wait for one of a fixed number of slots: TTFT grows, token gaps do not."""
     full = weigh(
@@ -59,7 +66,12 @@ def queue(case: Case) -> Opinion:
         against=[no_batches(case), case.high("preemptions_per_100").above(0.5, 2)],
     )
     seen = weigh(
-        [waits(case), part_decodes(case), steady_gap(case), case.high("full_decoding_cv").below(0.6, 0.35)],
+        [
+            waits(case),
+            part_decodes(case),
+            steady_gap(case),
+            either(case.high("full_decoding_cv").below(0.6, 0.35), one_slot(case)),
+        ],
         supports=[
             case.high("waiting_above_zero").above(0.2, 0.5),
             queue_over_wait(case).within(0.6, 1.4, 0.3),
@@ -67,7 +79,7 @@ def queue(case: Case) -> Opinion:
         against=[
             no_batches(case),
             prompts_fill(case),
-            both(one_at_a_time(case), either(queue_over_wait(case).below(0.6, 0.3), _silent(case))),
+            both(_front(case), either(queue_over_wait(case).below(0.6, 0.3), _silent(case))),
             both(case.high("kv_usage_max").above(0.85, 0.95), case.high("kv_usage_mean").above(0.75, 0.85)),
             case.high("preemptions_per_100").above(0.5, 2),
             queue_over_wait(case).below(0.5, 0.2),
@@ -105,8 +117,14 @@ def front_end(case: Case) -> Opinion:
             case.step("gap_ratio").below(2.2, 1.6),
         ],
         supports=[queue_over_wait(case).below(0.6, 0.3), case.high("waiting_above_zero").below(0.6, 0.3)],
-        against=[prompts_fill(case), no_batches(case)],
+        against=[prompts_fill(case), no_batches(case), one_slot(case)],
     )
+
+
+def _front(case: Case) -> Sign:
+    """First tokens come evenly spaced, and not because the engine has one slot."""
+    evenly = one_at_a_time(case)
+    return evenly._replace(degree=0.0) if evenly.degree is not None and one_slot(case).speaks else evenly
 
 
 def careful_admission(case: Case) -> Opinion:

@@ -12,6 +12,7 @@ from ..streams import Streams
 
 STARTED_GAPS = 3
 """A stream that is joined began more than so many token gaps earlier: those that begin together join nobody."""
+LEAST_TURNS = 5
 
 
 def join_share(streams: Streams) -> Figure | None:
@@ -61,6 +62,22 @@ def spacing_evenness(streams: Streams) -> Figure | None:
     """
     low, middle = _spacing(streams, 10), _spacing(streams, 50)
     return Figure(low.value / middle.value, middle.n) if low and middle and middle.value > 0 else None
+
+
+def turn_gap_ms(streams: Streams) -> Figure | None:
+    """Median time from the end of all streams that decode to the next first token, ms; n such ends in the window.
+
+    A server that works on one request at a time leaves what a request alone takes for its first token. None where it is
+    seldom so: fewer than half of the first tokens come while nobody decodes.
+    """
+    first, latest = _starts(streams)
+    inside = streams.span.holds(first[1:])
+    gaps = (first[1:] - latest[:-1])[inside]
+    apart = np.sort(gaps[gaps > 0])
+    if len(apart) < max(LEAST_TURNS, len(gaps) / 2):
+        return None
+    value = percentile(apart, 50)
+    return None if value is None else Figure(value / NS_PER_MS, len(apart))
 
 
 def _spacing(streams: Streams, percent: float) -> Figure | None:

@@ -27,6 +27,8 @@ LEAST_STEPS = 60
 _ONE_STEP_NS = 1_000_000
 """Tokens closer than this are of one step."""
 _REGULAR = 0.05
+_MOST_PAUSES, _MOST_PRODUCTS = 200, 4_000_000
+_CHANCE = 1e-4
 
 
 def pauses_per_s(streams: Streams) -> Figure | None:
@@ -67,6 +69,29 @@ def pause_unevenness(streams: Streams) -> Figure | None:
         return None
     low, middle, high = np.percentile(np.diff(starts), [25, 50, 75])
     return Figure(float((high - low) / middle), len(starts)) if middle > 0 else None
+
+
+def pause_clock(streams: Streams) -> Figure | None:
+    """How well pauses keep to a clock, some of whose strokes may be missed: 0 not at all, 1 all at one phase of it.
+
+    The length of their mean vector at the best of all periods, 0 where chance makes as long a one (Rayleigh's test, for
+    as many periods as were tried). n pauses; None of fewer than LEAST_PAUSES. A period is longer than a pause.
+    """
+    starts, length = streams.once(_pauses), pause_length_s(streams)
+    if starts is None or len(starts) < LEAST_PAUSES or length is None or length.value <= 0:
+        return None
+    at_s = (starts[:_MOST_PAUSES] - starts[0]) / NS_PER_S
+    lasts_s, usual_s = float(at_s[-1]), float(np.median(np.diff(at_s)))
+    if lasts_s <= 0 or usual_s <= 0:
+        return None
+    slowest, fastest = 0.67 / usual_s, 1 / length.value
+    rates = np.arange(slowest, max(fastest, 1.5 * slowest), 0.25 / lasts_s)
+    if len(rates) * len(at_s) > _MOST_PRODUCTS:
+        return None
+    vectors = np.abs(np.exp(2j * np.pi * rates[:, None] * at_s[None, :]).mean(axis=1))
+    longest = float(vectors.max())
+    by_chance = len(rates) * np.exp(-len(at_s) * longest**2)
+    return Figure(longest if by_chance < _CHANCE else 0.0, len(at_s))
 
 
 def pause_time_share(streams: Streams) -> Figure | None:

@@ -110,3 +110,13 @@ def test_join_share_as_counted_one_by_one(records: list[Record]) -> None:
     refilled = sum(_takes_a_place(record, records) for record in records)
     assert joining.refill_share(seen) == about(refilled / len(records), len(records))
     assert at(0) == seen.span.start_ns
+
+
+def test_a_server_of_one_slot_leaves_what_a_prompt_takes_between_two_streams() -> None:
+    """0.2 s of prompt, then 5 tokens in 0.4 s; all ask at once, and wait for their turn."""
+    seen = streams([even(0.1, 0.2 + 0.6 * n, 5) for n in range(8)], 6)
+    assert joining.turn_gap_ms(seen) == about(200.0, 7)
+
+
+def test_streams_side_by_side_have_no_turns() -> None:
+    assert joining.turn_gap_ms(streams([even(0.1, 0.2 + 0.1 * n, 20) for n in range(20)], 6)) is None

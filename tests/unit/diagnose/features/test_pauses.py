@@ -41,6 +41,33 @@ def test_pauses_at_random_are_uneven() -> None:
     assert found.value == pytest.approx(0.4 * np.log(3) / (0.4 * np.log(2) + 0.11), abs=0.15)
 
 
+def test_a_clock_whose_strokes_are_often_missed_is_one() -> None:
+    """Half of the strokes every 0.2 s find no stream, and the others are seen up to a gap late."""
+    random, gaps, at = Random(5), [], 0.0
+    for stroke in sorted(random.sample(range(1, 200), 100)):
+        while at + 10 * MS < stroke * 0.2:
+            gaps.append(10 * MS)
+            at += gaps[-1]
+        gaps.append(stroke * 0.2 + 80 * MS - at)
+        at += gaps[-1]
+    seen = streams([stream(0.1, 0.5, gaps)], 60)
+    unevenness, clock = pauses.pause_unevenness(seen), pauses.pause_clock(seen)
+    assert unevenness is not None
+    assert unevenness.value > 0.6
+    assert clock is not None
+    assert clock.value > 0.95, "sin(x) / x of 10 ms of 200: 0.996"
+
+
+@given(st.integers(0, 1000))
+@settings(max_examples=25, deadline=None)
+def test_pauses_at_random_keep_to_no_clock(seed: int) -> None:
+    random, gaps = Random(seed), []
+    for _ in range(40):
+        gaps += [10 * MS] * max(1, round(random.expovariate(1 / 0.4) / (10 * MS))) + [100 * MS]
+    found = pauses.pause_clock(streams([stream(0.1, 0.5, gaps)], 60))
+    assert found is None or found.value < 0.75
+
+
 def test_an_even_stream_has_none() -> None:
     seen = streams([even(0.1, 0.5, 200, 20 * MS)], 10)
     assert pauses.pauses_per_s(seen) == about(0.0, 0)
