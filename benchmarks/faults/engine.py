@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from random import Random
 
 import msgspec
@@ -18,6 +18,7 @@ import msgspec
 from nilometer.archive.protocol import Archive
 from nilometer.archive.store import open_archive
 from nilometer.core.group import Group
+from nilometer.core.record import Record
 from nilometer.core.run import Run, new_id
 from nilometer.core.spec import Labels, Load, Prompts, Spec, to_toml
 from nilometer.diagnose.diagnosis import Diagnosis, diagnose, scores
@@ -27,6 +28,7 @@ from nilometer.experiment.follow import Stop
 from nilometer.experiment.ladder import Search
 from nilometer.experiment.measure import Behind
 from nilometer.experiment.sweep import Plan, sweep
+from nilometer.metrics.summary import summarise
 
 from ..rig import OUT
 from .engine_cases import CASES, Case, is_scored
@@ -126,8 +128,7 @@ def score(archive: Archive, cases: Sequence[Case], *, every: bool = False) -> No
     for case in cases:
         runs = kept.get(case.name, [])
         for view, met in right.items() if runs else ():
-            levels = [(_without_server(run) if view == "client" else run, archive.records(run.id)) for run in runs]
-            evidence = evidence_of_runs(levels)
+            evidence = evidence_of_runs(_seen_by(view, case, runs, archive))
             found = diagnose(evidence)
             met.append(is_right(case, found, case.also_client if view == "client" else ()))
             names = [f"{one.slug}({one.confidence})" for one in found.findings]
@@ -147,8 +148,17 @@ def is_right(case: Case, found: Diagnosis, also: Sequence[str] = ()) -> bool:
     return found.state in ("found", "vetoed") and found.findings[0].slug in (case.kind, *case.also, *also)
 
 
-def _without_server(run: Run) -> Run:
-    return msgspec.structs.replace(run, summary=msgspec.structs.replace(run.summary, server={}, host={}))
+def _seen_by(view: str, case: Case, runs: Sequence[Run], archive: Archive) -> Iterator[tuple[Run, list[Record]]]:
+    """Each level of the case; of `client` with what the answers told of the server, but no page and no machine."""
+    for run in runs:
+        if run.level is not None and float(run.level) in case.levels:
+            records = list(archive.records(run.id))
+            yield (_without_page(run, records) if view == "client" else run), records
+
+
+def _without_page(run: Run, records: Sequence[Record]) -> Run:
+    told = summarise(iter(records), run.spec, run.phases, run.health).server
+    return msgspec.structs.replace(run, summary=msgspec.structs.replace(run.summary, server=told, host={}))
 
 
 if __name__ == "__main__":

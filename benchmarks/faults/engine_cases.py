@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from .on_the_way import BUFFERS, Relay, Way, beside_burners, duty, neighbour, nginx, nothing, pool, relayed
+from .on_the_way import BUFFERS, Relay, Way, dozing, duty, neighbour, nginx, nothing, pool, relayed
 
 
 class Case(NamedTuple):
@@ -104,7 +104,7 @@ CASES: tuple[Case, ...] = (
             f"{n}x{on}of{period}",
             "-t 1",
             neighbour(n, on, period - on),
-            levels=(1, 2),
+            levels=(1,),
             duration_s=20,
         )
         for n, on, period in ((3, 1.0, 4.0), (5, 0.6, 3.0), (2, 1.5, 5.0))
@@ -114,8 +114,8 @@ CASES: tuple[Case, ...] = (
         for period, share in ((0.2, 0.6), (0.4, 0.6), (0.8, 0.5))
     ),
     *(
-        Case("generator_limited", f"burners{n}", "-t 1", beside_burners(n, nice=-20), output_tokens="uniform:24,48")
-        for n in (3, 2, 5)
+        Case("generator_limited", f"{period}-{share}", "-t 1", dozing(period, share), output_tokens="uniform:24,48")
+        for period, share in ((0.3, 0.6), (0.15, 0.6), (0.5, 0.7))
     ),
     Case("buffered_stream", "default", "", nginx(_HELD), levels=(1, 2)),
     Case("buffered_stream", "http11", "", nginx(f"proxy_http_version 1.1; {BUFFERS} {_HELD}"), levels=(1, 2)),

@@ -22,6 +22,8 @@ from random import Random
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
+import psutil
+
 Way = Callable[[str, int], contextlib.AbstractContextManager[str]]
 """From a service's address and pid to the address that the load is sent to."""
 Before = Callable[[bytes], Awaitable[None]]
@@ -200,7 +202,6 @@ BURN = """import os, sys, time
 on_s, rest_s, core = float(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3])
 if core >= 0:
     os.sched_setaffinity(0, {core})
-os.setpriority(os.PRIO_PROCESS, 0, int(sys.argv[4]))
 end = time.monotonic() + 300
 while time.monotonic() < end:
     still = time.monotonic() + on_s
@@ -216,12 +217,12 @@ for _ in range(int(sys.argv[2])):
 
 
 @contextlib.contextmanager
-def burning(count: int, on_s: float = 1.0, rest_s: float = 0.0, core: int = -1, nice: int = 0) -> Iterator[None]:
+def burning(count: int, on_s: float = 1.0, rest_s: float = 0.0, core: int = -1) -> Iterator[None]:
     """Programs of somebody else, no children of ours, each busy `on_s` and then at rest `rest_s`, again and again.
 
     They end by themselves after five minutes.
     """
-    command = [sys.executable, "-c", LEAVE, BURN, *map(str, (count, on_s, rest_s, core, nice))]
+    command = [sys.executable, "-c", LEAVE, BURN, *map(str, (count, on_s, rest_s, core))]
     told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     try:
         yield
@@ -231,7 +232,7 @@ def burning(count: int, on_s: float = 1.0, rest_s: float = 0.0, core: int = -1, 
                 os.kill(int(pid), signal.SIGKILL)
 
 
-def beside_burners(count: int, nice: int = 0) -> Way:
+def beside_burners(count: int) -> Way:
     """The load generator shares its one core with programs that never rest; the service has the other."""
 
     @contextlib.contextmanager
@@ -240,7 +241,7 @@ def beside_burners(count: int, nice: int = 0) -> Way:
         os.sched_setaffinity(pid, {cores[0]})
         os.sched_setaffinity(0, {cores[-1]})  # what it starts inherits this
         try:
-            with burning(count, core=cores[-1], nice=nice):
+            with burning(count, core=cores[-1]):
                 yield url
         finally:
             os.sched_setaffinity(0, cores)
@@ -271,23 +272,48 @@ def duty(period_s: float, share: float) -> Way:
 
     @contextlib.contextmanager
     def way(url: str, pid: int) -> Iterator[str]:
-        over = threading.Event()
-
-        def work() -> None:
-            while not over.wait(period_s * share):
-                os.kill(pid, signal.SIGSTOP)
-                time.sleep(period_s * (1 - share))
-                os.kill(pid, signal.SIGCONT)
-
-        thread = threading.Thread(target=work, daemon=True)
-        thread.start()
-        try:
+        with _stopping(lambda: [pid], period_s, share):
             yield url
-        finally:
-            over.set()
-            thread.join()
 
     return way
+
+
+def dozing(period_s: float, share: float) -> Way:
+    """The load generator stands still for a part of every period, as on a machine with too much to do."""
+
+    @contextlib.contextmanager
+    def way(url: str, _: int) -> Iterator[str]:
+        with _stopping(_load_workers, period_s, share):
+            yield url
+
+    return way
+
+
+def _load_workers() -> list[int]:
+    return [one.pid for one in psutil.Process().children() if "nilometer.load.worker" in one.cmdline()]
+
+
+@contextlib.contextmanager
+def _stopping(of: Callable[[], list[int]], period_s: float, share: float) -> Iterator[None]:
+    over = threading.Event()
+
+    def work() -> None:
+        while not over.wait(period_s * share):
+            with contextlib.suppress(ProcessLookupError, psutil.NoSuchProcess):
+                pids = of()
+                for sent in (signal.SIGSTOP, signal.SIGCONT):
+                    for pid in pids:
+                        os.kill(pid, sent)
+                    if sent == signal.SIGSTOP:
+                        time.sleep(period_s * (1 - share))
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
 
 
 def tenants(models: Sequence[str]) -> Way:

@@ -119,11 +119,15 @@ def scores(group: GroupEvidence) -> dict[str, float]:
 
 
 def _standing(case: Case, held: Sequence[Held]) -> list[Held]:
-    """Those that hold, by stage, and in a stage the surest and greatest first."""
+    """Those that hold, by stage, and in a stage the surest and greatest first, a special cause before its general."""
     standing = [one for one in held if one.opinion.holds]
-    return sorted(
-        standing, key=lambda one: (_STAGES.index(one.rule.stage), -one.opinion.score * weight(one.rule.explains, case))
-    )
+    explained = {one.rule.special_of: one.opinion.score for one in standing if one.rule.special_of}
+
+    def place(one: Held) -> tuple[int, float, bool]:
+        score = min(one.opinion.score, explained.get(one.rule.slug, 1.0))
+        return _STAGES.index(one.rule.stage), -score * weight(one.rule.explains, case), one.rule.slug in explained
+
+    return sorted(standing, key=place)
 
 
 def _judged(case: Case, standing: Sequence[Held], held: Sequence[Held]) -> tuple[State, list[Held]]:
@@ -144,7 +148,9 @@ def _suffers(case: Case) -> bool:
 
 
 def _rivals(one: Held, other: Held) -> bool:
-    return one.rule.explains == other.rule.explains
+    """Both explain the same, and neither is why the other holds."""
+    kin = other.rule.slug == one.rule.special_of or one.rule.slug == other.rule.special_of
+    return one.rule.explains == other.rule.explains and not kin
 
 
 def _close(one: Held, other: Held) -> bool:

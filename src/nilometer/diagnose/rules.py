@@ -32,6 +32,8 @@ class Rule(NamedTuple):
     explains: str
     vetoes: bool = False
     """With it the run says nothing of the service."""
+    special_of: str | None = None
+    """The more general cause that holds wherever this one does: this one says why, and comes before it."""
 
 
 RULES: tuple[Rule, ...] = (
@@ -41,13 +43,13 @@ RULES: tuple[Rule, ...] = (
     Rule("rate_limit", answers.rate_limit, "cause", "cause", "errors", "refusals"),
     Rule("failures", answers.failures, "validity", "cause", "errors", "losses"),
     Rule("client_pool", answers.client_pool, "cause", "cause", "throughput", "client"),
-    Rule("static_batching", queueing.static_batching, "cause", "cause", "ttft", "waiting"),
+    Rule("static_batching", queueing.static_batching, "cause", "cause", "ttft", "waiting", special_of="queue"),
     Rule("prefill_stalls", engine.prefill_stalls, "cause", "cause", "tpot", "stalls"),
     Rule("throttling", over_time.throttling, "cause", "cause", "tpot", "pace"),
     Rule("growing_state", over_time.growing_state, "cause", "cause", "tpot", "pace"),
     Rule("noisy_neighbour", over_time.noisy_neighbour, "cause", "cause", "tpot", "pace"),
-    Rule("careful_admission", queueing.careful_admission, "cause", "cause", "ttft", "waiting"),
-    Rule("kv_reserved", engine.kv_reserved, "cause", "cause", "ttft", "waiting"),
+    Rule("careful_admission", queueing.careful_admission, "cause", "cause", "ttft", "waiting", special_of="queue"),
+    Rule("kv_reserved", engine.kv_reserved, "cause", "cause", "ttft", "waiting", special_of="queue"),
     Rule("kv_capacity", engine.kv_capacity, "cause", "cause", "ttft", "waiting"),
     Rule("front_end", queueing.front_end, "cause", "cause", "ttft", "waiting"),
     Rule("prefill", engine.prefill, "cause", "cause", "ttft", "waiting"),

@@ -28,16 +28,29 @@ def _two_kinds(case: Case) -> Sign:
 
 def noisy_neighbour(case: Case) -> Opinion:
     """Spells in which everything is slow, at every load, and not tied to the load's own prompts."""
-    return weigh(
+    supports = [case.high("host_other_cpu_peak_cores").above(0.1, 0.5), case.low("slow_prefill_r").below(0.6, 0.3)]
+    against = [_one_step(case), by_a_clock(case)]
+    spells = case.low("slow_time_share").within(0.04, 0.7, 0.3)
+    throughout = weigh(
         [
             _two_paces(case, low=True),
             _two_paces(case, low=False),
             either(case.low("slow_spell").above(0.3, 0.5), case.high("slow_spell").above(0.3, 0.5)),
-            case.low("slow_time_share").within(0.04, 0.7, 0.3),
+            spells,
         ],
-        supports=[case.high("host_other_cpu_peak_cores").above(0.2, 0.8), case.low("slow_prefill_r").below(0.6, 0.3)],
-        against=[_one_step(case), by_a_clock(case)],
+        supports=supports,
+        against=against,
     )
+    alone = weigh(
+        [
+            both(case.low("slow_ratio").above(1.3, 1.6), case.low("slow_separation").above(0.8, 0.9)),
+            case.low("slow_spell").above(0.4, 0.7),
+            spells,
+        ],
+        supports=supports,
+        against=against,
+    )
+    return strongest(throughout, alone)
 
 
 def by_a_clock(case: Case) -> Sign:

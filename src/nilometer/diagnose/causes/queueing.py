@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..case import Case
+from ..impact import impact
 from ..sign import Look, Opinion, Sign, both, either, strongest, weigh
 
 
@@ -17,8 +18,12 @@ def part_decodes(case: Case) -> Sign:
 
 
 def steady_gap(case: Case) -> Sign:
-    """A stream does not slow down as the load grows beyond the knee."""
-    return either(case.step("gap_elasticity_past_knee").below(0.6, 0.3), case.step("gap_ratio").below(2.0, 1.4))
+    """A stream does not slow down as the load grows beyond the knee; or that is little beside the wait."""
+    return either(
+        case.step("gap_elasticity_past_knee").below(0.6, 0.3),
+        case.step("gap_ratio").below(2.0, 1.4),
+        case.made("wait_of_e2e", impact("waiting", case), "share").above(0.5, 0.7),
+    )
 
 
 def queue_over_wait(case: Case) -> Look:
