@@ -1,7 +1,7 @@
 """Faults made on the real engine, each measured as a ladder of loads and kept, to be diagnosed again and again.
 
 `python -m benchmarks.faults.engine measure [KIND...]` fills benchmarks/out/faults-engine.sqlite (three quarters of an
-hour on a quiet machine with two processors; two kinds need nginx), `... score` diagnoses what is there, with the
+hour on a quiet machine with two processors; one kind needs nginx), `... score` diagnoses what is there, with the
 server's own figures and without. Each case is a group whose `spec` labels it; what was measured before stays.
 """
 
@@ -39,7 +39,7 @@ FILE = OUT / "faults-engine.sqlite"
 ENGINE = "embedded"
 
 
-_OF_NGINX = ("buffered_stream", "rate_limit")
+_OF_NGINX = ("rate_limit",)
 
 
 class _Silent:

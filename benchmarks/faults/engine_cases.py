@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from .on_the_way import BUFFERS, Relay, Way, dozing, duty, neighbour, nginx, nothing, pool, relayed
+from .on_the_way import Relay, Way, dozing, duty, neighbour, nginx, nothing, pool, relayed
 
 
 class Case(NamedTuple):
@@ -40,8 +40,6 @@ def _limited(rate: str, status: int, burst: str = "") -> Way:
         zone=f"limit_req_zone $server_port zone=z:1m rate={rate};",
     )
 
-
-_HELD = "proxy_ignore_headers X-Accel-Buffering;"  # by which this engine asks a proxy to pass its streams on
 
 CASES: tuple[Case, ...] = (
     *(Case("queue", f"np{n}", f"-np {n} -c {n * 512}") for n in (2, 1, 3)),
@@ -117,16 +115,16 @@ CASES: tuple[Case, ...] = (
         Case("generator_limited", f"{period}-{share}", "-t 1", dozing(period, share), output_tokens="uniform:24,48")
         for period, share in ((0.3, 0.6), (0.15, 0.6), (0.5, 0.7))
     ),
-    Case("buffered_stream", "default", "", nginx(_HELD), levels=(1, 2)),
-    Case("buffered_stream", "http11", "", nginx(f"proxy_http_version 1.1; {BUFFERS} {_HELD}"), levels=(1, 2)),
-    Case(
-        "buffered_stream",
-        "long",
-        "-c 8192",
-        nginx(_HELD),
-        output_tokens="uniform:48,96",
-        levels=(1, 2),
-        duration_s=20.0,
+    *(
+        Case(
+            "buffered_stream",
+            f"{held >> 10}k",
+            "-c 8192",
+            relayed(Relay(held_bytes=held)),
+            output_tokens=output,
+            levels=(1, 2),
+        )
+        for held, output in ((1 << 16, "uniform:8,32"), (4 << 10, "uniform:32,64"), (1 << 20, "uniform:24,48"))
     ),
     Case("rate_limit", "2-429", "", _limited("2r/s", 429)),
     Case("rate_limit", "4-429-burst", "", _limited("4r/s", 429, " burst=2 nodelay")),

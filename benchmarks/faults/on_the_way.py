@@ -45,6 +45,8 @@ class Relay(NamedTuple):
     lost_share: float = 0.0
     again_s: float = 0.0
     """So many first attempts are lost, and made anew after so long."""
+    held_bytes: int = 0
+    """An answer is passed on by so many bytes at once."""
 
 
 def relayed(by: Relay) -> Way:
@@ -89,26 +91,28 @@ async def relay(listener: socket.socket, port: int, by: Relay) -> None:
         async with free:
             pass
         client, _ = await loop.sock_accept(listener)
-        task = loop.create_task(_one_answer(client, port, free, before))
+        task = loop.create_task(_one_answer(client, port, free, before, by.held_bytes))
         tasks.add(task)
         task.add_done_callback(tasks.discard)
 
 
-async def _one_answer(client: socket.socket, port: int, free: asyncio.Semaphore, before: Before) -> None:
+async def _one_answer(client: socket.socket, port: int, free: asyncio.Semaphore, before: Before, held: int) -> None:
     reader, writer = await asyncio.open_connection(sock=client)
     with contextlib.suppress(OSError, asyncio.IncompleteReadError):
         if begun := await reader.read(1 << 16):
             async with free:
                 await before(begun)
-                await _through(begun, reader, writer, port)
+                await _through(begun, reader, writer, port, held)
     writer.close()
 
 
-async def _through(begun: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, port: int) -> None:
+async def _through(
+    begun: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, port: int, held: int
+) -> None:
     up_reader, up_writer = await asyncio.open_connection("127.0.0.1", port)
     asking = asyncio.ensure_future(_question(begun, reader, up_writer))
     try:
-        await _answer(up_reader, writer)
+        await _answer(up_reader, writer, held)
     finally:
         asking.cancel()
         up_writer.close()
@@ -121,7 +125,7 @@ async def _question(begun: bytes, reader: asyncio.StreamReader, writer: asyncio.
     writer.write_eof()
 
 
-async def _answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def _answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, held: int) -> None:
     """One answer, to its last chunk or as long as its length says."""
     head = await reader.readuntil(b"\r\n\r\n")
     writer.write(head)
@@ -130,10 +134,15 @@ async def _answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) ->
         writer.write(await reader.readexactly(int(length[1])))
         await writer.drain()
         return
+    kept = b""
     while data := await reader.read(1 << 16):
-        writer.write(data)
-        await writer.drain()
-        if data.endswith(b"\r\n0\r\n\r\n"):
+        kept += data
+        ended = kept.endswith(b"\r\n0\r\n\r\n")
+        if ended or len(kept) >= held:
+            writer.write(kept)
+            await writer.drain()
+            kept = b""
+        if ended:
             return
 
 
@@ -359,5 +368,5 @@ def _end_with_parent() -> None:
 
 
 if __name__ == "__main__":
-    most, *rest = sys.argv[2:]
-    _main(int(sys.argv[1]), Relay(int(most), *map(float, rest)))
+    port, most, each_s, lost_share, again_s, held_bytes = sys.argv[1:]
+    _main(int(port), Relay(int(most), float(each_s), float(lost_share), float(again_s), int(held_bytes)))

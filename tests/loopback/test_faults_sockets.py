@@ -115,3 +115,14 @@ def test_a_lost_attempt_is_made_anew_after_its_time() -> None:
         assert got(sent(mock, asked(2), url)).status == 200
         (line,) = truth(mock, 1)
     assert line.read_ns - began > 290_000_000
+
+
+def test_an_answer_is_passed_on_by_so_many_bytes() -> None:
+    with playing({"fixed_ms": 10}) as mock, relayed(Relay(held_bytes=1 << 20))(mock.url, mock.pid) as url:
+        began = time.monotonic()
+        client = sent(mock, asked(20), url)
+        with client.getresponse() as answer:
+            answer.read(1)
+            first_s = time.monotonic() - began
+        client.close()
+    assert first_s > 0.19  # 20 steps

@@ -16,7 +16,10 @@ def rate_limit(case: Case) -> Opinion:
 
 def failures(case: Case) -> Opinion:
     """Requests fail, or were asked again by something in between: a first attempt is lost, a second answers late."""
-    lost = weigh([case.made("lost_share", _lost(case), "share").above(0.005, 0.01)])
+    lost = weigh(
+        [case.made("lost_share", _lost(case), "share").above(0.005, 0.01)],
+        against=[case.high("little_asked").above(0.25, 0.4)],  # they wait for a connection, and some in vain
+    )
     retried = weigh(
         [
             case.low("ttft_mode_ratio").above(3, 6),

@@ -57,11 +57,11 @@ def one_at_a_time(case: Case) -> Sign:
     return both(case.high("spacing_evenness").above(0.3, 0.45), case.high("first_token_spacing").above(6, 12))
 
 
-def one_slot(case: Case) -> Sign:
-    """One request decodes at a time, and the next one's first token comes when its prompt, begun then, is done."""
+def slot_turns(case: Case) -> Sign:
+    """As soon as a stream ends, another takes its place: its first token comes after what a request alone takes."""
     turn, alone = case.highest.value("turn_gap"), case.lowest.value("ttft_mean")
     over = case.made("turn_over_ttft", turn / alone if turn is not None and alone else None)
-    return both(case.high("decoding_most").below(1.6, 1.2), over.within(0.75, 1.3, 0.2))
+    return over.within(0.75, 1.4, 0.15)
 
 
 def queue(case: Case) -> Opinion:
@@ -75,7 +75,7 @@ def queue(case: Case) -> Opinion:
             waits(case),
             part_decodes(case),
             steady_gap(case),
-            either(case.high("full_decoding_cv").below(0.6, 0.35), one_slot(case)),
+            either(case.high("full_decoding_cv").below(0.6, 0.35), slot_turns(case)),
         ],
         supports=[
             case.high("waiting_above_zero").above(0.2, 0.5),
@@ -122,14 +122,14 @@ def front_end(case: Case) -> Opinion:
             case.step("gap_ratio").below(2.2, 1.6),
         ],
         supports=[queue_over_wait(case).below(0.6, 0.3), case.high("waiting_above_zero").below(0.6, 0.3)],
-        against=[prompts_fill(case), no_batches(case), one_slot(case)],
+        against=[prompts_fill(case), no_batches(case), slot_turns(case)],
     )
 
 
 def _front(case: Case) -> Sign:
-    """First tokens come evenly spaced, and not because the engine has one slot."""
+    """First tokens come evenly spaced, and not because one takes the place of another."""
     evenly = one_at_a_time(case)
-    return evenly._replace(degree=0.0) if evenly.degree is not None and one_slot(case).speaks else evenly
+    return evenly._replace(degree=0.0) if evenly.degree is not None and slot_turns(case).speaks else evenly
 
 
 def careful_admission(case: Case) -> Opinion:

@@ -65,19 +65,20 @@ def spacing_evenness(streams: Streams) -> Figure | None:
 
 
 def turn_gap_ms(streams: Streams) -> Figure | None:
-    """Median time from the end of all streams that decode to the next first token, ms; n such ends in the window.
+    """Median time from a stream's end to the first token of the one that takes its place, ms; n first tokens.
 
-    A server that works on one request at a time leaves what a request alone takes for its first token. None where it is
-    seldom so: fewer than half of the first tokens come while nobody decodes.
+    With at most k streams decoding at once the (k + i)th first token follows the ith end. Where k is the number of
+    slots and somebody always waits, that is what a request alone takes for its first token; where something before
+    the engine lets one through at a time, it is a matter of its pace.
     """
-    first, latest = _starts(streams)
-    inside = streams.span.holds(first[1:])
-    gaps = (first[1:] - latest[:-1])[inside]
-    apart = np.sort(gaps[gaps > 0])
-    if len(apart) < max(LEAST_TURNS, len(gaps) / 2):
-        return None
-    value = percentile(apart, 50)
-    return None if value is None else Figure(value / NS_PER_MS, len(apart))
+    first = np.sort(streams.table.first_token_ns[streams.spoke])
+    ended = np.sort(streams.last_token_ns[streams.spoke])
+    before = np.searchsorted(ended, first, side="right")
+    most = int((np.arange(1, len(first) + 1) - before).max(initial=0))
+    gaps = first[most:] - ended[: len(first) - most]
+    gaps = np.sort(gaps[streams.span.holds(first[most:])])
+    value = percentile(gaps, 50)
+    return None if value is None or len(gaps) < LEAST_TURNS else Figure(value / NS_PER_MS, len(gaps))
 
 
 def _spacing(streams: Streams, percent: float) -> Figure | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import log
+from random import Random
 
 import numpy as np
 import pytest
@@ -118,5 +119,22 @@ def test_a_server_of_one_slot_leaves_what_a_prompt_takes_between_two_streams() -
     assert joining.turn_gap_ms(seen) == about(200.0, 7)
 
 
-def test_streams_side_by_side_have_no_turns() -> None:
-    assert joining.turn_gap_ms(streams([even(0.1, 0.2 + 0.1 * n, 20) for n in range(20)], 6)) is None
+@given(st.integers(1, 6), st.integers(0, 1000))
+@settings(max_examples=30, deadline=None)
+def test_whoever_takes_a_place_shows_its_first_token_after_its_prompt(slots: int, seed: int) -> None:
+    """Answers of any length; each slot is filled again at once, and a prompt takes 70 ms."""
+    random = Random(seed)
+    free, made = [0.1 * n for n in range(slots)], []
+    for _ in range(60):
+        at = min(free)
+        tokens = random.randint(5, 40)
+        made.append(even(0.0, at + 0.07, tokens, 0.01))
+        free[free.index(at)] = at + 0.07 + (tokens - 1) * 0.01
+    found = joining.turn_gap_ms(streams(made, max(free) + 1))
+    assert found is not None
+    assert found.value == pytest.approx(70, abs=1)
+
+
+def test_one_let_through_every_quarter_of_a_second_leaves_what_is_left_of_it() -> None:
+    seen = streams([even(0.0, 0.3 + 0.25 * n, 5, 0.01) for n in range(20)], 6)
+    assert joining.turn_gap_ms(seen) == about(210.0, 19)
