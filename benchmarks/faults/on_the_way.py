@@ -129,7 +129,7 @@ async def _answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, he
     """One answer, to its last chunk or as long as its length says."""
     head = await reader.readuntil(b"\r\n\r\n")
     writer.write(head)
-    length = re.search(rb"content-length: (\d+)", head)
+    length = re.search(rb"(?i)content-length: (\d+)", head)
     if length is not None:
         writer.write(await reader.readexactly(int(length[1])))
         await writer.drain()
