@@ -61,7 +61,7 @@ def _drift(case: Case) -> float | None:
 def _step(case: Case) -> float | None:
     """What a drop of the clocks within a level, or within the time of one request after another, cost from then on."""
     clear = (case.most("step_separation").value or 0.0) >= CLEAR
-    found = [case.most("step_ratio").value if clear else None, case.low("cut_ratio").value]
+    found = [case.most("step_ratio").value if clear else None, case.most("cut_ratio").value]
     ratio = max((one for one in found if one is not None), default=None)
     return None if ratio is None else 1 - 1 / max(ratio, 1.0)
 

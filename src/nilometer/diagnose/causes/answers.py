@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..case import Case
 from ..sign import Opinion, either, strongest, weigh
-from .over_time import by_a_clock
+from .over_time import by_a_clock, by_replica, slow_spells
 from .queueing import idle_loop, one_at_a_time, part_decodes, waits
 
 
@@ -44,7 +44,7 @@ def _asked_again(case: Case) -> Opinion:
             case.made("late_by_ratio", max(by) / min(by) if by else None).below(1.4, 1.15),
             case.most("late_spread").below(0.4, 0.2),
         ],
-        against=[by_a_clock(case), case.high("adapters_waiting").above(0.1, 0.3)],
+        against=[by_a_clock(case), slow_spells(case), by_replica(case), case.high("adapters_waiting").above(0.1, 0.3)],
     )
 
 

@@ -188,13 +188,18 @@ def kv_reserved(case: Case) -> Opinion:
     )
     fits = weigh(
         [
-            case.made("contexts_over_running", _contexts_over_running(case), None, "server").within(0.85, 1.5, 0.2),
+            case.made("contexts_over_running", _contexts_over_running(case), None, "server").within(0.85, 1.3, 0.15),
             part_decodes(case),
             case.high("kv_usage_max").below(0.7, 0.5),
             case.high("waiting_above_zero").above(0.2, 0.5),
             waits(case),
         ],
-        against=[no_batches(case), prompts_fill(case), one_at_a_time(case)],
+        against=[
+            no_batches(case),
+            prompts_fill(case),
+            one_at_a_time(case),
+            case.high("adapters_waiting").above(0.1, 0.3),
+        ],
     )
     return strongest(told, fits, idle)
 

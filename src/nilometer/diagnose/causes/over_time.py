@@ -43,14 +43,25 @@ def noisy_neighbour(case: Case) -> Opinion:
     )
     alone = weigh(
         [
-            both(case.low("slow_ratio").above(1.3, 1.6), case.low("slow_separation").above(0.8, 0.9)),
+            slow_spells(case),
             case.low("slow_spell").above(0.4, 0.7),
             spells,
         ],
         supports=supports,
-        against=against,
+        against=[*against, by_replica(case)],
     )
     return strongest(throughout, alone)
+
+
+def slow_spells(case: Case) -> Sign:
+    """At the lowest load some stretches of time are clearly slower than the others."""
+    return both(case.low("slow_ratio").above(1.3, 1.6), case.low("slow_separation").above(0.8, 0.9))
+
+
+def by_replica(case: Case) -> Sign:
+    """Streams are slow or fast from beginning to end, whenever they are: it is a matter of who answers."""
+    beside = both(case.low("tpot_mode_separation").above(0.92, 0.97), case.low("tpot_mode_in_time").below(0.3, 0.15))
+    return either(beside, *(case.low(f"{way}_tpot_share").above(0.3, 0.6) for way in ("replica", "target")))
 
 
 def by_a_clock(case: Case) -> Sign:
@@ -70,10 +81,13 @@ def _one_step(case: Case) -> Sign:
 
 def growing_state(case: Case) -> Opinion:
     """Streams get slower and slower at the same load, at every load: a machine's pace comes and goes by itself."""
-    drift = both(case.most("tpot_drift").above(0.05, 0.1), case.least("tpot_drift_p").below(0.05, 0.01))
     long_s = sum(level.facts.length_s or 0.0 for level in case.group.levels)
     return weigh(
-        [drift, case.least("tpot_drift").above(-0.08, 0.02), case.made("measured_for", long_s, "s").above(20, 40)],
+        [
+            _grown(case),
+            case.least("tpot_drift").above(-0.08, 0.02),
+            case.made("measured_for", long_s, "s").above(20, 40),
+        ],
         against=[
             _one_step(case),
             case.most("prompt_drift").above(0.4, 0.8),
@@ -82,9 +96,13 @@ def growing_state(case: Case) -> Opinion:
     )
 
 
+def _grown(case: Case) -> Sign:
+    return both(case.most("tpot_drift").above(0.05, 0.1), case.least("tpot_drift_p").below(0.05, 0.01))
+
+
 def throttling(case: Case) -> Opinion:
     """Slower from one moment on, or stopped again and again by a clock: a power cap, or a quota of processor time."""
-    dropped = weigh([case.low("cut_ratio").above(1.12, 1.25)], against=[_two_paces(case, low=True)])
+    dropped = weigh([case.most("cut_ratio").above(1.25, 1.5)], against=[_grown(case)])
     step = weigh([_one_step(case)], supports=[case.high("host_gpu_clock_drop").below(0.95, 0.85)])
     return strongest(step, dropped, stopped(case))
 
