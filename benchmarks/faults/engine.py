@@ -31,6 +31,7 @@ from nilometer.experiment.sweep import Plan, sweep
 from nilometer.metrics.summary import summarise
 
 from ..rig import OUT
+from . import kept
 from .engine_cases import CASES, Case, is_scored
 from .on_the_way import has_nginx
 from .score import interval
@@ -89,6 +90,7 @@ def main(words: Sequence[str]) -> None:
     parser.add_argument("action", choices=("measure", "score"))
     parser.add_argument("names", nargs="*", help="kinds, or cases (`queue/np2`)")
     parser.add_argument("--split", choices=("tune", "score"), help="only those that the rules are tuned, or scored, on")
+    parser.add_argument("--keep", action="store_true", help="as what the reference shows")
     parser.add_argument("-v", action="store_true", help="with how far every cause held")
     asked = parser.parse_args(words)
     cases = [case for case in CASES if not asked.names or {case.kind, case.name} & {*asked.names}]
@@ -99,7 +101,9 @@ def main(words: Sequence[str]) -> None:
         if asked.action == "measure":
             _measure_all(archive, cases)
         else:
-            score(archive, cases, every=asked.v)
+            done = score(archive, cases, every=asked.v)
+            if asked.keep:
+                kept.keep(msgspec.structs.replace(kept.kept(), engine=done))
 
 
 def _measure_all(archive: Archive, cases: Sequence[Case]) -> None:
@@ -119,33 +123,45 @@ def _runs(archive: Archive) -> list[Run]:
     return [archive.get(row.id) for row in archive.list_runs(limit=10_000)]
 
 
-def score(archive: Archive, cases: Sequence[Case], *, every: bool = False) -> None:
-    """Print each case's answer and how many are right, with the server's figures and without."""
-    kept: dict[str, list[Run]] = {}
+def score(archive: Archive, cases: Sequence[Case], *, every: bool = False) -> list[kept.EngineCase]:
+    """Print each case's answer and how many are right, with the server's figures and without; the cases."""
+    measured: dict[str, list[Run]] = {}
     for run in _runs(archive):
-        kept.setdefault(run.spec.labels.service, []).append(run)
-    right: dict[str, list[bool]] = {"server": [], "client": []}
-    for case in cases:
-        runs = kept.get(case.name, [])
-        for view, met in right.items() if runs else ():
-            evidence = evidence_of_runs(_seen_by(view, case, runs, archive))
-            found = diagnose(evidence)
-            met.append(is_right(case, found, case.also_client if view == "client" else ()))
-            names = [f"{one.slug}({one.confidence})" for one in found.findings]
-            print(f"{'ok' if met[-1] else 'NO':3}{case.name:30}{view}: {found.state:9} {' '.join(names[:4])}")
-            if every:
-                print({slug: round(held, 2) for slug, held in scores(evidence).items() if held > 0.1})
-    for view, met in right.items():
-        if met:
-            low, high = interval(sum(met), len(met))
-            print(f"{view}: {sum(met)} of {len(met)} = {sum(met) / len(met):.1%} (95 % {low:.1%} to {high:.1%})")
+        measured.setdefault(run.spec.labels.service, []).append(run)
+    done = [_scored(case, measured[case.name], archive, every=every) for case in cases if case.name in measured]
+    for view, share in kept.Scored(engine=done).engine_shares.items() if done else ():
+        low, high = interval(*share)
+        print(f"{view}: {share.right} of {share.n} = {share.right / share.n:.1%} (95 % {low:.1%} to {high:.1%})")
+    return done
+
+
+def _scored(case: Case, runs: Sequence[Run], archive: Archive, *, every: bool) -> kept.EngineCase:
+    said, right = {}, {}
+    for view in ("server", "client"):
+        evidence = evidence_of_runs(_seen_by(view, case, runs, archive))
+        found = diagnose(evidence)
+        right[view] = is_right(case, found, case.also_client if view == "client" else ())
+        said[view] = _first(found)
+        names = [f"{one.slug}({one.confidence})" for one in found.findings]
+        print(f"{'ok' if right[view] else 'NO':3}{case.name:30}{view}: {found.state:9} {' '.join(names[:4])}")
+        if every:
+            print({slug: round(held, 2) for slug, held in scores(evidence).items() if held > 0.1})
+    return kept.EngineCase(
+        name=case.name,
+        right_server=right["server"],
+        right_client=right["client"],
+        said_server=said["server"],
+        said_client=said["client"],
+    )
+
+
+def _first(found: Diagnosis) -> str:
+    return found.findings[0].slug if found.state in ("found", "vetoed") else found.state
 
 
 def is_right(case: Case, found: Diagnosis, also: Sequence[str] = ()) -> bool:
     """Whether the first finding is the case's, or one that is true of it too; of a healthy one, that none is."""
-    if case.kind == "healthy":
-        return found.state == "healthy"
-    return found.state in ("found", "vetoed") and found.findings[0].slug in (case.kind, *case.also, *also)
+    return _first(found) in (case.kind, *case.also, *also)
 
 
 def _seen_by(view: str, case: Case, runs: Sequence[Run], archive: Archive) -> Iterator[tuple[Run, list[Record]]]:

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from math import sqrt
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from nilometer.diagnose.group import GroupEvidence
 
@@ -70,64 +70,117 @@ def interval(right: int, n: int) -> tuple[float, float]:
     return max(0.0, middle - half), min(1.0, middle + half)
 
 
-def report(found: list[Answer], view: View) -> Iterator[str]:
-    """Shares with their intervals, by kind and in all, the confusions, and the severity from which a kind is found."""
+class Share(NamedTuple):
+    """So many of so many."""
+
+    right: int
+    n: int
+
+
+class Confusion(NamedTuple):
+    """Of one label: how often each answer came first, how often one that is true of it, how often among two."""
+
+    first: dict[str, int]
+    true: int
+    second: int
+
+    @property
+    def n(self) -> int:
+        return sum(self.first.values())
+
+
+class Accuracy(NamedTuple):
+    """All that is said of a split in one view. `severities`: by kind and severity those found first."""
+
+    shares: dict[str, Share]
+    confusions: dict[str, Confusion]
+    severities: dict[str, dict[str, Share]]
+
+
+SHARES: dict[str, str] = {
+    "first": "top-1, one kind or none",
+    "first_one_kind": "top-1, one kind",
+    "first_label": "top-1, the label alone",
+    "second": "top-2",
+    "false_alarm": "healthy: false alarm",
+    "wrong_confirmed": "wrong and confirmed",
+    "abstained": "abstained",
+    "both": "two kinds: both in the first three",
+    "one_of_both": "two kinds: one of them first",
+}
+
+
+def accuracy_of(found: list[Answer], view: View) -> Accuracy:
+    """Shares, the confusions by label, and the severity from which a kind is found."""
     plain = [one for one in found if not one.case.sweep]
     single = [one for one in plain if len(one.case.kinds) == 1]
     well = [one for one in plain if not one.case.kinds]
     double = [one for one in plain if len(one.case.kinds) > 1]
     graded = single + well
-    yield f"{len(found)} cases, view {view}"
-    yield _share("top-1, one kind or none", graded, lambda one: one.first in truths(one.case, view))
-    yield _share("top-1, one kind", single, lambda one: one.first in truths(one.case, view))
-    yield _share("top-1, the label alone", single, lambda one: one.first == one.case.kinds[0])
-    yield _share("top-2", single, lambda one: bool(truths(one.case, view) & set(one.ranked[:2])))
-    yield _share("healthy: false alarm", well, lambda one: one.first not in truths(one.case, view))
-    yield _share("wrong and confirmed", graded, lambda one: _wrong(one, view) and one.confirmed)
-    yield _share("abstained", graded, lambda one: one.abstained)
-    yield _share("two kinds: both in the first three", double, lambda one: set(one.case.kinds) <= set(one.ranked[:3]))
-    yield _share("two kinds: one of them first", double, lambda one: one.first in one.case.kinds)
-    yield ""
-    yield from _confusions(graded, view)
-    yield ""
-    yield from _severities([one for one in found if one.case.sweep])
+
+    def wrong(one: Answer) -> bool:
+        return _wrong(one, view)
+
+    shares = {
+        "first": _share(graded, lambda one: not wrong(one)),
+        "first_one_kind": _share(single, lambda one: not wrong(one)),
+        "first_label": _share(single, lambda one: one.first == one.case.kinds[0]),
+        "second": _share(single, lambda one: bool(truths(one.case, view) & set(one.ranked[:2]))),
+        "false_alarm": _share(well, wrong),
+        "wrong_confirmed": _share(graded, lambda one: wrong(one) and one.confirmed),
+        "abstained": _share(graded, lambda one: one.abstained),
+        "both": _share(double, lambda one: set(one.case.kinds) <= set(one.ranked[:3])),
+        "one_of_both": _share(double, lambda one: one.first in one.case.kinds),
+    }
+    return Accuracy(shares, _confusions(graded, view), _severities([one for one in found if one.case.sweep]))
 
 
 def _wrong(one: Answer, view: View) -> bool:
     return one.first not in truths(one.case, view)
 
 
-def _share(name: str, of: list[Answer], true: Callable[[Answer], bool]) -> str:
-    n = sum(map(true, of))
-    low, high = interval(n, len(of))
-    return f"{name:38}{n:5} of {len(of):4} {n / max(len(of), 1):7.1%}  [{low:.1%}, {high:.1%}]"
+def _share(of: list[Answer], true: Callable[[Answer], bool]) -> Share:
+    return Share(sum(map(true, of)), len(of))
 
 
-def _confusions(graded: list[Answer], view: View) -> Iterator[str]:
-    """By label: how many, right by label, right by what is true of it, and what else was said."""
+def _confusions(graded: list[Answer], view: View) -> dict[str, Confusion]:
     rows: dict[str, list[Answer]] = defaultdict(list)
     for one in graded:
         rows[one.case.kinds[0] if one.case.kinds else "healthy"].append(one)
-    yield f"{'label':20}{'n':>4}{'label':>7}{'true':>7}{'top-2':>7}  answers"
-    for label, of in rows.items():
-        said = Counter(one.first for one in of)
-        alike = said.pop(label, 0)
-        right = sum(not _wrong(one, view) for one in of)
-        second = sum(bool(truths(one.case, view) & set(one.ranked[:2])) for one in of)
-        others = ", ".join(f"{slug} {n}" for slug, n in said.most_common())
-        yield f"{label:20}{len(of):4}{alike / len(of):7.0%}{right / len(of):7.0%}{second / len(of):7.0%}  {others}"
+    return {
+        label: Confusion(
+            dict(Counter(one.first for one in of).most_common()),
+            sum(not _wrong(one, view) for one in of),
+            sum(bool(truths(one.case, view) & set(one.ranked[:2])) for one in of),
+        )
+        for label, of in rows.items()
+    }
 
 
-def _severities(sweep: list[Answer]) -> Iterator[str]:
-    """By kind and severity the share that is found first."""
-    rows: dict[str, dict[float, list[bool]]] = defaultdict(lambda: defaultdict(list))
-    for one in sweep:
-        rows[one.case.kinds[0]][one.case.severity].append(one.first == one.case.kinds[0])
-    grades = sorted({severity for row in rows.values() for severity in row})
-    yield f"{'found at severity':20}" + "".join(f"{severity:>7g}" for severity in grades)
-    for kind, row in sorted(rows.items()):
-        cells = (f"{sum(row[one])}/{len(row[one])}" if row[one] else "-" for one in grades)
-        yield f"{kind:20}" + "".join(f"{cell:>7}" for cell in cells)
+def _severities(sweep: list[Answer]) -> dict[str, dict[str, Share]]:
+    rows: dict[str, dict[str, list[bool]]] = defaultdict(lambda: defaultdict(list))
+    for one in sorted(sweep, key=lambda one: (one.case.kinds[0], one.case.severity)):
+        rows[one.case.kinds[0]][f"{one.case.severity:g}"].append(one.first == one.case.kinds[0])
+    return {kind: {at: Share(sum(of), len(of)) for at, of in row.items()} for kind, row in rows.items()}
+
+
+def report(met: Accuracy, view: View) -> Iterator[str]:
+    """The same as lines of text, shares with their intervals."""
+    yield f"view {view}"
+    for name, share in met.shares.items():
+        low, high = interval(*share)
+        part = f"{share.right / max(share.n, 1):7.1%}  [{low:.1%}, {high:.1%}]"
+        yield f"{SHARES[name]:38}{share.right:5} of {share.n:4} {part}"
+    yield f"\n{'label':20}{'n':>4}{'label':>7}{'true':>7}{'top-2':>7}  other answers"
+    for label, one in met.confusions.items():
+        others = ", ".join(f"{slug} {n}" for slug, n in one.first.items() if slug != label)
+        alike = one.first.get(label, 0)
+        yield f"{label:20}{one.n:4}{alike / one.n:7.0%}{one.true / one.n:7.0%}{one.second / one.n:7.0%}  {others}"
+    grades = list(next(iter(met.severities.values()), {}))
+    if grades:
+        yield f"\n{'found at severity':20}" + "".join(f"{at:>7}" for at in grades)
+    for kind, row in met.severities.items():
+        yield f"{kind:20}" + "".join(f"{f'{row[at].right}/{row[at].n}':>7}" for at in grades)
 
 
 def wrong(found: list[Answer], view: View) -> Iterator[str]:
