@@ -2,7 +2,7 @@
 
 Nothing in a page is typed by hand: errors and findings come from the catalogues of words, causes and metrics from their
 tables, TOML keys from `core.spec`, the commands from their own --help, the archive from its schema, models, devices and
-what plans are off from the tables and benches of plans.
+what plans are off from the tables and benches of plans, how right the diagnosis is from what its bench kept.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from nilometer.diagnose.rules import RULES, Rule
 from nilometer.metrics.catalogue import METRICS
 from nilometer.text.i18n import LANGUAGES, Catalogue
 
-from . import plan_tables, service_tables
+from . import diagnosis_tables, plan_tables, service_tables
 from .markdown import row_of
 
 FOLDER = Path(__file__).parent / "reference"
@@ -115,6 +115,7 @@ BODIES: dict[str, Callable[[Catalogue], Iterator[str]]] = {
     "devices": plan_tables.devices,
     "plan-accuracy": plan_tables.accuracy,
     "services": service_tables.services,
+    "diagnosis-accuracy": diagnosis_tables.accuracy,
 }
 
 
