@@ -98,6 +98,7 @@ FEATURES: tuple[Feature, ...] = (
     Feature("refused_share", "share", answers.refused_share),
     Feature("unavailable_share", "share", answers.unavailable_share),
     Feature("failed_share", "share", answers.failed_share),
+    Feature("unconnected_share", "share", answers.unconnected_share),
     Feature("cut_share", "share", answers.cut_share),
     Feature("stopped_share", "share", answers.stopped_share),
     Feature("output_over_asked", None, answers.output_over_asked),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..case import Case
-from ..sign import Opinion, either, strongest, weigh
+from ..sign import Opinion, both, either, strongest, weigh
 from .over_time import by_a_clock, by_replica, slow_spells
 from .queueing import idle_loop, one_at_a_time, part_decodes, waits
 
@@ -16,9 +16,10 @@ def rate_limit(case: Case) -> Opinion:
 
 def failures(case: Case) -> Opinion:
     """Requests fail, or were asked again by something in between: a first attempt is lost, a second answers late."""
-    lost = weigh(
-        [case.made("lost_share", _lost(case), "share").above(0.005, 0.01)],
-        against=[case.high("little_asked").above(0.25, 0.4)],  # they wait for a connection, and some in vain
+    lost = weigh([case.made("lost_share", _lost(case), "share").above(0.005, 0.01)])
+    unconnected = weigh(
+        [case.most("unconnected_share").above(0.005, 0.01)],
+        against=[both(case.high("little_asked").above(0.25, 0.4), case.most("failed_share").below(0.5, 0.2))],
     )
     retried = weigh(
         [
@@ -30,7 +31,7 @@ def failures(case: Case) -> Opinion:
         supports=[case.low("ttft_mode_in_time").below(0.5, 0.25)],
         against=[by_a_clock(case), case.high("adapters_waiting").above(0.1, 0.3)],
     )
-    return strongest(lost, retried, _asked_again(case))
+    return strongest(lost, unconnected, retried, _asked_again(case))
 
 
 def _asked_again(case: Case) -> Opinion:
@@ -49,20 +50,23 @@ def _asked_again(case: Case) -> Opinion:
 
 
 def _lost(case: Case) -> float | None:
-    """Of the requests that failed, those that were not refused, at the level with the most."""
+    """Of the requests that failed, those that were not refused and had a connection, at the level with the most."""
     shares = []
     for level in case.group.levels:
         failed = level.value("failed_share")
         if failed is not None:
-            shares.append(failed - (level.value("refused_share") or 0.0) - (level.value("unavailable_share") or 0.0))
+            shares.append(failed - sum(level.value(name) or 0.0 for name in _OTHERWISE_LOST))
     return max(shares, default=None)
+
+
+_OTHERWISE_LOST = ("refused_share", "unavailable_share", "unconnected_share")
 
 
 def client_pool(case: Case) -> Opinion:
     """Fewer requests are in flight than asked for, and no more of them at a higher load: they wait before they go."""
     before = weigh(
         [case.high("little_asked").above(0.1, 0.25), idle_loop(case)],
-        against=[case.most("refused_share").above(0.02, 0.05)],
+        against=[case.most("refused_share").above(0.02, 0.05), case.high("failed_share").above(0.2, 0.5)],
     )
     behind = weigh(
         [

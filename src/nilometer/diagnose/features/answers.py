@@ -29,6 +29,11 @@ def failed_share(streams: Streams) -> Figure | None:
     return share((table.of("error") | table.of("incomplete"))[started])
 
 
+def unconnected_share(streams: Streams) -> Figure | None:
+    """Share of them that got no connection within its time limit; n requests."""
+    return share(streams.table.error[streams.stretch.started] == ERRORS.index("timeout_connect"))
+
+
 def cut_share(streams: Streams) -> Figure | None:
     """Share of the ok answers that ended at their length limit; n answers that told why they ended."""
     return _finished(streams, "length")

@@ -52,3 +52,22 @@ def test_a_latency_that_the_replica_explains_is_that_of_an_uneven_one(way: str, 
     assert answers.replica_imbalance(case_of(Shown(high={f"{way}_{latency}_share": 0.5}))).holds
     assert not answers.replica_imbalance(case_of(Shown(high={f"{way}_{latency}_share": 0.1}))).holds
     assert not answers.adapters(case_of(Shown(high={f"{way}_{latency}_share": 0.9}))).holds
+
+
+POOL = {"little_asked": 0.45, "in_flight": 4.4, "loop_lag_p99": 1.0, "unconnected_share": 0.011, "failed_share": 0.011}
+
+
+def test_who_waits_for_a_connection_in_vain_is_one_of_a_pool() -> None:
+    """As measured: two answers at a time of eight asked for; two of 182 gave up on connecting."""
+    assert answers.client_pool(case_of(Shown(high=POOL))).holds
+    assert not answers.failures(case_of(Shown(high=POOL))).holds
+
+
+def test_where_nobody_is_answered_it_is_no_pool() -> None:
+    """Status 500 to all: the loop asks again at once, and little is in flight because nothing lasts."""
+    dead = {**POOL, "little_asked": 0.91, "failed_share": 1.0, "unconnected_share": 0.0}
+    assert answers.failures(case_of(Shown(high=dead))).holds
+    assert not answers.client_pool(case_of(Shown(high=dead))).holds
+    gone = {**dead, "unconnected_share": 1.0}
+    assert answers.failures(case_of(Shown(high=gone))).holds
+    assert not answers.client_pool(case_of(Shown(high=gone))).holds

@@ -23,6 +23,11 @@ def test_refusals_by_their_kind() -> None:
     assert answers.failed_share(seen) == Figure(0.8, 5)
 
 
+def test_who_got_no_connection_in_time() -> None:
+    records = [even(0, 1, 3), failed(1, 2, "timeout_connect"), failed(2, 2.1, "connect"), failed(3, 3.1, "http_5xx")]
+    assert answers.unconnected_share(streams(records)) == Figure(0.25, 4)
+
+
 def test_requests_outside_the_window_do_not_count() -> None:
     seen = streams([failed(0.5, 0.6, "http_429"), even(2, 3, 3)], 5, start_s=1)
     assert answers.refused_share(seen) == Figure(0.0, 1)
