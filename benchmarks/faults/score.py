@@ -176,11 +176,12 @@ def report(met: Accuracy, view: View) -> Iterator[str]:
         others = ", ".join(f"{slug} {n}" for slug, n in one.first.items() if slug != label)
         alike = one.first.get(label, 0)
         yield f"{label:20}{one.n:4}{alike / one.n:7.0%}{one.true / one.n:7.0%}{one.second / one.n:7.0%}  {others}"
-    grades = list(next(iter(met.severities.values()), {}))
+    grades = sorted({at for row in met.severities.values() for at in row}, key=float)
     if grades:
         yield f"\n{'found at severity':20}" + "".join(f"{at:>7}" for at in grades)
     for kind, row in met.severities.items():
-        yield f"{kind:20}" + "".join(f"{f'{row[at].right}/{row[at].n}':>7}" for at in grades)
+        cells = (f"{row[at].right}/{row[at].n}" if at in row else "-" for at in grades)
+        yield f"{kind:20}" + "".join(f"{cell:>7}" for cell in cells)
 
 
 def wrong(found: list[Answer], view: View) -> Iterator[str]:
