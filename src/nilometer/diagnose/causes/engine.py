@@ -109,6 +109,7 @@ def prefill_stalls(case: Case) -> Opinion:
     return weigh(
         [_stalls(case), stalled(case).above(0.02, 0.05), case.high("gap_first_token_share").above(0.4, 0.65)],
         against=[
+            case.high("burst_share").above(0.4, 0.7),  # gaps are the proxy's then
             case.low("pause_time_share").above(0.04, 0.1),
             both(case.low("slow_ratio").above(1.25, 1.5), case.low("slow_separation").above(0.8, 0.88)),
         ],
