@@ -28,6 +28,7 @@ def diagnosis_object(found: Diagnosis, runs: Sequence[Run], group: str | None) -
         "not_run": [{"slug": one.slug, "missing": one.missing} for one in found.not_run],
         "knee": found.knee,
         "server_seen": found.server_seen,
+        "left_out": list(found.left_out),
     }
 
 

@@ -19,7 +19,8 @@ from nilometer.core.run import Run
 from .advise import remedies
 from .budget import Budget
 from .case import Case
-from .group import GroupEvidence, evidence_of_runs
+from .causes.validity import enough_answers
+from .group import GroupEvidence, evidence_of_group, evidence_of_runs
 from .impact import weight
 from .params import params_of
 from .rules import RULES, Rule, Stage
@@ -66,10 +67,16 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     greatest: float | None = None
     """The highest load looked at."""
     server_seen: bool = False
+    left_out: tuple[float, ...] = ()
+    """Loads above it with too few answers to be judged."""
 
 
 def diagnose(group: GroupEvidence) -> Diagnosis:
-    """What these levels say. Without a level the state is `undecided`, and nothing could be looked at."""
+    """What these levels say. Without a level the state is `undecided`, and nothing could be looked at.
+
+    The highest loads are left out where they have too few answers and two lower ones have enough.
+    """
+    group, left_out = _judged_levels(group)
     if not group.levels:
         missing = [NotRun(slug=rule.slug, missing=["level"]) for rule in RULES]
         return Diagnosis(state="undecided", findings=[], ttft=None, e2e=None, passed=[], not_run=missing)
@@ -91,7 +98,17 @@ def diagnose(group: GroupEvidence) -> Diagnosis:
         knee=group.value("knee"),
         greatest=case.highest.level,
         server_seen=case.server_seen,
+        left_out=left_out,
     )
+
+
+def _judged_levels(group: GroupEvidence) -> tuple[GroupEvidence, tuple[float, ...]]:
+    most = len(group.levels)
+    while most and not enough_answers(group.levels[most - 1]):
+        most -= 1
+    if most == len(group.levels) or len({level.level for level in group.levels[:most]}) < 2:
+        return group, ()
+    return evidence_of_group(group.levels[:most]), tuple(level.level or 0.0 for level in group.levels[most:])
 
 
 def diagnose_runs(runs: Iterable[Run], records: Callable[[str], Iterable[Record]]) -> Diagnosis:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import NamedTuple
 
 from nilometer.metrics.curve import Rung, borne, gain
@@ -58,9 +57,9 @@ def _further(search: Search, ordered: Sequence[Rung]) -> float | None:
 
 
 def _is_flat(ordered: Sequence[Rung], flats: int) -> bool:
-    """Whether each of the last `flats` steps brought next to nothing."""
-    steps = list(pairwise(borne(ordered)))
-    return len(steps) >= flats and all(gain(*step) < FLAT_GAIN for step in steps[-flats:])
+    """Whether the last `flats` steps together brought next to nothing a doubling: one alone is a matter of noise."""
+    last = borne(ordered)[-flats - 1 :]
+    return len(last) > flats and gain(last[0], last[-1]) < FLAT_GAIN
 
 
 def _lower(search: Search, lowest: Rung) -> float | None:

@@ -106,6 +106,9 @@ def _rows(found: Diagnosis, first: Finding | None, words: Catalogue) -> Iterator
         yield from _named(
             "do", [_remedy(i, one, words) for i, one in enumerate(first.remedies, 1)][:MOST_REMEDIES], words
         )
+    if found.left_out:
+        loads = words.say("screen.list_join").join(f"{load:g}" for load in found.left_out)
+        yield from _named("left_out", [words.say("screen.diagnosis.left_out", loads=loads)], words)
     yield from _named("not_run", _not_run(found.not_run, words), words)
     yield from _named("passed", [words.say("screen.diagnosis.passed", n=len(found.passed))], words)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
 import pytest
 from tests.unit.diagnose.cases import SHOWN, Shown, case_of
 
@@ -112,3 +113,26 @@ def test_what_could_not_be_looked_at_says_which_figures_it_takes() -> None:
     missing = {one.slug: one.missing for one in found.not_run}
     assert missing["poor_drafts"] == ["acceptance_ratio"]
     assert "queue" not in missing
+
+
+def levels(*answers: tuple[float, int]) -> GroupEvidence:
+    """A service that is well at these loads, with so many answers each."""
+    well = group(FIT).levels[-1]
+    return evidence_of_group(
+        [
+            msgspec.structs.replace(well, level=load, facts=msgspec.structs.replace(well.facts, ok=ok))
+            for load, ok in answers
+        ]
+    )
+
+
+def test_the_highest_loads_are_left_out_where_they_have_too_few_answers() -> None:
+    """64 in flight and 78 answers: no percentile is to be had of that, and nothing lower is spoilt by it."""
+    found = diagnose(levels((1, 90), (8, 90), (32, 91), (64, 78)))
+    assert (found.state, found.greatest, found.left_out) == ("healthy", 8, (32, 64))
+
+
+def test_with_one_load_left_the_test_was_too_short() -> None:
+    found = diagnose(levels((1, 90), (32, 80)))
+    assert (found.state, slugs(found)[0], found.left_out) == ("vetoed", "too_short", ())
+    assert diagnose(levels((1, 10), (2, 10), (4, 10))).state == "vetoed"

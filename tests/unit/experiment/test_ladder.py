@@ -107,3 +107,11 @@ def test_without_a_bound_it_stops_where_more_load_makes_no_more_tokens() -> None
 def test_a_limited_generator_ends_the_search() -> None:
     for search in (CLOSED, CLOSED._replace(by_slo=False)):
         assert next_level(search, [Rung(1, True, 0.1, 50), Rung(2, None, 0.1, 90)]) is None
+
+
+def test_three_steps_without_a_gain_end_it_though_one_of_them_is_a_tenth_by_chance() -> None:
+    """Tokens a second of an engine on one thread, as measured on a shared machine: none of it is the load's doing."""
+    measured = {1: 105.0, 2: 101.0, 4: 112.0, 8: 106.0, 16: 133.0}
+    search = Search(first=1, most=128, whole=True, by_slo=False, flats=3)
+    tried = climb(search, lambda level: Rung(level, True, None, measured[round(level)]))
+    assert [rung.level for rung in tried] == [1, 2, 4, 8]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..case import Case
+from ..level import LevelEvidence
 from ..sign import Opinion, Sign, both, either, strongest, weigh
 
 
@@ -18,23 +19,35 @@ def _generator(case: Case) -> float | None:
     return None if set(verdicts) == {"unknown"} else float("limited" in verdicts)
 
 
+FEW_WAVES, FEW_ANSWERS = (4.0, 3.0), (20.0, 12.0)
+"""Answers for each request in flight, and in all, below which a level begins to be too short, and where it is."""
+LOST = (0.05, 0.1)
+
+
 def too_short(case: Case) -> Opinion:
     """Fewer answers than three for each request in flight, or than tell a percentile."""
-    waves = case.made("answers_per_slot", _waves(case))
+    waves = case.made("answers_per_slot", _waves(case.highest))
     answers = case.made("answers", float(case.facts.ok), "requests")
     return strongest(
-        weigh([waves.below(4.0, 3.0)], against=[_refused(case)]),
-        weigh([answers.below(20.0, 12.0)], against=[_refused(case)]),
+        weigh([waves.below(*FEW_WAVES)], against=[_refused(case)]),
+        weigh([answers.below(*FEW_ANSWERS)], against=[_refused(case)]),
     )
 
 
-def _waves(case: Case) -> float | None:
-    highest = case.highest
-    return None if highest.is_open or not highest.level else case.facts.ok / highest.level
+def enough_answers(level: LevelEvidence) -> bool:
+    """Whether a level is not too short by any measure, or its answers are missing for another reason."""
+    waves = _waves(level)
+    lost = max(level.value("refused_share") or 0.0, level.value("failed_share") or 0.0)
+    short = level.facts.ok < FEW_ANSWERS[0] or (waves is not None and waves < FEW_WAVES[0])
+    return lost > LOST[0] or not short
+
+
+def _waves(level: LevelEvidence) -> float | None:
+    return None if level.is_open or not level.level else level.facts.ok / level.level
 
 
 def _refused(case: Case) -> Sign:
-    return either(case.high("refused_share").above(0.05, 0.1), case.high("failed_share").above(0.05, 0.1))
+    return either(case.high("refused_share").above(*LOST), case.high("failed_share").above(*LOST))
 
 
 def prefix_flattered(case: Case) -> Opinion:
