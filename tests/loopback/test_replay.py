@@ -33,7 +33,7 @@ def test_every_case_is_served_whole_and_on_time(stem: str) -> None:
         for (ns, _), (ms, _) in zip(exchange.writes, expected["schedule_ms_bytes"], strict=True)
     ]
     assert min(late_ms) >= 0
-    assert sorted(late_ms)[len(late_ms) // 2] < 20  # loose: the machine may be busy
+    assert sorted(late_ms)[len(late_ms) // 2] < 100  # loose: the machine may be busy
 
 
 @pytest.mark.parametrize("framing", ["chunked", "length", "close"])
